@@ -1,0 +1,77 @@
+"""Which key changed between two runs, and at which line: the words for "re-run because ...".
+
+Facts are flat: a dotted key and its value, in the parts "result", "grade" and "operation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+_GONE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One key that has another value than before; `before` or `after` is None where `absent` says so."""
+
+    key: str
+    before: Any
+    after: Any
+    how: str
+    """changed, added or removed."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": self.key, "how": self.how, "before": self.before, "after": self.after}
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """The keys that differ, those of `after` in its order, then what was removed."""
+    found = [
+        Change(key, before.get(key), value, "changed" if key in before else "added")
+        for key, value in after.items()
+        if before.get(key, _GONE) != value
+    ]
+    found += [Change(key, value, None, "removed") for key, value in before.items() if key not in after]
+    return found
+
+
+def digest(value: Any) -> str:
+    """A digest of a JSON value that does not depend on the order of keys: 32 hexadecimal digits."""
+    from json import dumps
+
+    text = dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def reason(changed: list[Change], place: Callable[[str], str]) -> str:
+    """`sampling.temperature changed (workflow.toml:14:1)`; `place` gives a key's place or an empty string."""
+    words = [_one(change, place) for change in changed[:3]]
+    if len(changed) > 3:
+        words.append(f"{len(changed) - 3} more keys changed")
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _one(change: Change, place: Callable[[str], str]) -> str:
+    how = {"changed": "changed", "added": "was added", "removed": "was removed"}[change.how]
+    where = "" if change.how == "removed" else place(change.key)
+    return f"{change.key} {how} ({where})" if where else f"{change.key} {how}"
+
+
+def placer(config: Any) -> Callable[[str], str]:
+    """A function from a dotted key to `file:line:column`, or to an empty string where nobody set it."""
+
+    def place(key: str) -> str:
+        path: tuple[str, ...] = tuple(key.split(" (")[0].split("."))
+        while path:
+            found = config.origins.value_place(path)
+            if found is not None:
+                return str(found)
+            path = path[:-1] if len(path) > 2 else ()
+        return ""
+
+    return place

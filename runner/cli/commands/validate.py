@@ -1,0 +1,169 @@
+"""`osmosis-run validate`: every finding about one or more files, none hidden.
+
+The findings are this command's data, so they go to stdout in every format; that a file is sound is talk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from runner.cli.console import console
+from runner.cli.exit import CommandError, Exit
+from runner.cli.options import DEFAULT, inspect, locate, profile_option, set_option
+
+if TYPE_CHECKING:
+    from runner.config.load import Loaded
+    from runner.diag.diagnostic import Report
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How to check a file."""
+
+    profile: str | None
+    overrides: tuple[str, ...]
+    imports: bool
+    dataset: Path | None
+
+    def check(self, file: Path) -> Loaded:
+        from runner.build.check import check_build
+
+        loaded = inspect(file, self.profile, self.overrides)
+        if loaded.config is not None:
+            check_build(loaded, imports=self.imports, dataset=self.dataset)
+        return loaded
+
+
+@click.command("validate")
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--dataset", type=click.Path(path_type=Path), help="Check this dataset's columns against the templates.")
+@click.option("--no-import", is_flag=True, help="Import no user code: for files you do not trust.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    default="text",
+    show_default=True,
+    help="json: one object a line. github: annotations. sarif: one SARIF 2.1.0 log.",
+)
+@click.option("--fix", is_flag=True, help="Make the repairs that are mechanical, then check again.")
+@click.option("--explain", metavar="CODE", help="Say more about a code, and check nothing.")
+@profile_option
+@set_option
+def command(
+    files: tuple[Path, ...],
+    dataset: Path | None,
+    no_import: bool,
+    form: str,
+    fix: bool,
+    explain: str | None,
+    profile: str | None,
+    overrides: tuple[str, ...],
+) -> Exit:
+    """Find every mistake in FILEs (default: workflow.toml) that can be found without calling a model.
+
+    A FILE may be a folder that holds a workflow.toml.
+    """
+    if explain:
+        return _explain(explain)
+    if dataset is not None and not dataset.exists():
+        raise CommandError(f"there is no dataset `{dataset}`")
+    wanted = Wanted(profile, overrides, not no_import, dataset)
+    found, missing = _locate_all(files or (DEFAULT,))
+    checked = [_checked(file, wanted, fix) for file in found]
+    _print(form, checked)
+    sound = not missing and not any(loaded.report.errors for _, loaded in checked)
+    return Exit.OK if sound else Exit.USAGE
+
+
+def _locate_all(files: tuple[Path, ...]) -> tuple[list[Path], bool]:
+    """The files that are there, each once; of the others it says so and goes on with the rest."""
+    found: dict[Path, None] = {}
+    missing = False
+    for file in files:
+        try:
+            found[locate(file)] = None
+        except CommandError as error:
+            console().fail(error.message, error.hint)
+            missing = True
+    return list(found), missing
+
+
+def _checked(file: Path, wanted: Wanted, fix: bool) -> tuple[Path, Loaded]:
+    loaded = wanted.check(file)
+    # Repairs that touch one another are made one after the other; each round makes at least one.
+    for _ in range(8):
+        if not fix or not _repair(loaded.report):
+            break
+        loaded = wanted.check(file)
+    return file, loaded
+
+
+def _repair(report: Report) -> bool:
+    from runner.diag.fix import apply_fixes
+
+    texts = apply_fixes(report)
+    for name, text in texts.items():
+        Path(name).write_text(text, encoding="utf-8", newline="")
+        console().say(f"repaired {name}")
+    return bool(texts)
+
+
+def _print(form: str, checked: list[tuple[Path, Loaded]]) -> None:
+    if form == "text":
+        for file, loaded in checked:
+            _print_text(file, loaded)
+        return
+    from runner import __version__
+    from runner.diag.diagnostic import Report
+    from runner.diag.formats import to_github, to_json_lines, to_sarif
+
+    whole = Report()
+    for _, loaded in checked:
+        whole.extend(loaded.report)
+    formats: dict[str, Callable[[Report], str]] = {
+        "json": to_json_lines,
+        "github": to_github,
+        "sarif": lambda report: to_sarif(report, __version__),
+    }
+    console().out(formats[form](whole), end="")
+
+
+def _print_text(file: Path, loaded: Loaded) -> None:
+    speaker = console()
+    if len(loaded.report):
+        from runner.diag.render import render
+
+        speaker.out(render(loaded.report, color=speaker.data.enabled), end="")
+        repairs = sum(finding.fix is not None for finding in loaded.report)
+        if repairs:
+            speaker.say(f"`osmosis-run validate --fix` can repair {repairs} of them")
+    if not loaded.report.errors and loaded.config is not None:
+        tools, graders = len(loaded.config.tools), len(loaded.config.graders)
+        what = f"{_count(tools, 'tool')}, {_count(graders, 'grader')}"
+        speaker.say(f"{file}: {speaker.talk.ok('ok')} ({what})")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _explain(code: str) -> Exit:
+    from runner.diag.codes import CODES, explain_code
+
+    text = explain_code(code)
+    if text is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(code, CODES, n=1)
+        raise CommandError(
+            f"there is no code `{code}`" + (f"; did you mean `{near[0]}`?" if near else ""),
+            "docs/diagnostics.md lists all of them",
+        )
+    console().out(text.rstrip("\n"))
+    return Exit.OK

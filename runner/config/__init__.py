@@ -1,0 +1,1 @@
+"""The file as frozen models: sections, layers, loading, checking, explaining, digests, schemas."""

@@ -1,0 +1,94 @@
+"""`RolloutConfig`: the whole file, frozen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, PrivateAttr
+
+from runner.config.dataset import DatasetSection
+from runner.config.environment import EnvTable, SecretsSection
+from runner.config.eval import EvalSection
+from runner.config.graders import Grader
+from runner.config.limits import LimitsSection
+from runner.config.matrix import MatrixSection, ProfileTable
+from runner.config.model import ModelSection, RoleSection
+from runner.config.resources import ResourceSection
+from runner.config.reward import RewardSection
+from runner.config.sampling import SamplingSection
+from runner.config.section import GRADE, OPERATION, RESULT, Array, Section
+from runner.config.tools import ToolSection
+from runner.config.workflow import AgentName, Reference, WorkflowSection
+
+if TYPE_CHECKING:
+    from runner.config.layers import Origins
+
+
+class RolloutConfig(Section):
+    """A workflow file: an agent, who answers, what it may call, what scores it, and where rows come from."""
+
+    schema_version: Annotated[Literal[1], OPERATION, Field(alias="schema")] = 1
+    """The version of this format."""
+    extends: Annotated[Array[str], OPERATION] = ()
+    """Other files, relative to this one, merged left to right under it."""
+    workflow: Annotated[WorkflowSection, RESULT] = WorkflowSection()
+    """The agent, what it is told, and when it is done."""
+    model: Annotated[ModelSection | None, RESULT] = None
+    """The policy. A file that is only served needs none: the controller supplies it."""
+    roles: Annotated[dict[str, RoleSection], GRADE] = {}
+    """Other models, by the role they play."""
+    sampling: Annotated[SamplingSection, RESULT] = SamplingSection()
+    """How the policy draws its completions."""
+    limits: Annotated[LimitsSection, RESULT] = LimitsSection()
+    """What one rollout may use."""
+    tools: Annotated[dict[str, ToolSection], RESULT] = {}
+    """What the model may call, by name."""
+    resources: Annotated[dict[str, ResourceSection], RESULT] = {}
+    """What the runner opens and closes for tools and graders, by name."""
+    graders: Annotated[dict[str, Grader], GRADE] = {}
+    """What scores a rollout, by name."""
+    reward: Annotated[RewardSection, GRADE] = RewardSection()
+    """How the scores become the one reward."""
+    dataset: Annotated[DatasetSection, OPERATION] = DatasetSection()
+    """Where rows come from, and which."""
+    eval: Annotated[EvalSection, OPERATION] = EvalSection()
+    """How many rollouts, how many at once, and what makes a run good enough."""
+    env: Annotated[EnvTable, RESULT] = {}
+    """Variables set before user code is imported; one that is already set in the process wins."""
+    secrets: Annotated[SecretsSection, OPERATION] = SecretsSection()
+    """Variables that must be set, and whose values are never written anywhere."""
+    matrix: Annotated[MatrixSection, OPERATION] = MatrixSection()
+    """Variants of this file."""
+    profiles: Annotated[ProfileTable, OPERATION] = {}
+    """Named sets of keys that `--profile NAME` puts over the file."""
+
+    _origins: Origins | None = PrivateAttr(default=None)
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def origins(self) -> Origins:
+        """Where each value came from. Raises RuntimeError for a config that was not loaded from a file."""
+        if self._origins is None:
+            raise RuntimeError("this config was made in Python, not loaded from a file")
+        return self._origins
+
+    @property
+    def file(self) -> Path | None:
+        """The file that was asked for, absolute, or None for a config made in Python."""
+        return self._file
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file that was asked for, absolute; the current one for a config made in Python."""
+        return Path.cwd() if self._file is None else self._file.parent
+
+    @property
+    def name(self) -> str:
+        """`workflow.name`, or the name of the file's folder."""
+        return self.workflow.name or self.folder.name or "workflow"
+
+    @property
+    def agent(self) -> AgentName | Reference:
+        """`workflow.agent`, or what its default comes to."""
+        return self.workflow.agent or ("tools" if self.tools else "chat")

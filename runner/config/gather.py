@@ -1,0 +1,224 @@
+"""`gather`: read the file and what it extends, and put every layer over the other in the order of precedence.
+
+defaults < extends, left to right < the file < profile < matrix cell < environment < `--set`
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from runner.config.fields import keys_of
+from runner.config.layers import (
+    ABSENT,
+    ENVIRONMENT_PREFIX,
+    Origins,
+    Override,
+    Setting,
+    Words,
+    leaves,
+    looks_secret,
+    parse_value,
+    put,
+    split_key,
+)
+from runner.config.matrix import Cell
+from runner.config.names import dotted
+from runner.diag.diagnostic import Diagnostic, Path, Place, Report, Source
+from runner.diag.suggest import alternatives, nearest
+from runner.diag.toml import Document, read_document, read_source
+
+
+@dataclass
+class Gathered:
+    """The merged tree and where it came from. `complete` is false when a file could not be read."""
+
+    file: FilePath
+    tree: dict[str, Any]
+    origins: Origins
+    complete: bool
+
+
+def gather(
+    path: FilePath,
+    report: Report,
+    *,
+    overrides: Sequence[Override] = (),
+    profile: str | None = None,
+    cell: Cell | None = None,
+    environ: Mapping[str, str],
+) -> Gathered:
+    """Read and merge every layer. What cannot be read or parsed is a finding in `report`."""
+    file = path.absolute()
+    work = _Gathering(Gathered(file, {}, Origins(file.parent), True), report)
+    work.file(file, str(path), ())
+    if work.result.complete:
+        if profile is not None:
+            work.profile(profile)
+        if cell is not None:
+            work.cell(cell)
+        work.overrides(_from_environment(environ, work.result.tree), "environment")
+        work.overrides(overrides, "command line")
+    return work.result
+
+
+class _Gathering:
+    def __init__(self, result: Gathered, report: Report) -> None:
+        self.result = result
+        self.report = report
+
+    def put(self, path: Path, setting: Setting) -> None:
+        put(self.result.tree, self.result.origins, path, setting)
+
+    def file(self, file: FilePath, name: str, above: tuple[FilePath, ...]) -> None:
+        """Merge what `file` extends, then `file` itself. `above` is the chain of files that led here."""
+        document = self.read(file, name)
+        if document is None:
+            self.result.complete = False
+            return
+        chain = (*above, file.resolve())
+        parents = document.data.get("extends", [])
+        if isinstance(parents, list):
+            for index, parent in enumerate(parents):
+                if isinstance(parent, str):
+                    self.parent(document, file, name, index, parent, chain)
+        for path, value in leaves(document.data):
+            if path[0] != "extends" or not above:
+                self.put(path, Setting(value, name, file.parent, document, path))
+
+    def read(self, file: FilePath, name: str) -> Document | None:
+        source = read_source(file, name, self.report)
+        return None if source is None else read_document(source, self.report)
+
+    def parent(
+        self, document: Document, file: FilePath, name: str, index: int, parent: str, chain: tuple[FilePath, ...]
+    ) -> None:
+        place = document.value_place(("extends", index))
+        target = file.parent / parent
+        shown = os.path.normpath(FilePath(name).parent / parent)
+        if target.resolve() in chain:
+            route = " → ".join(one.name for one in (*chain[chain.index(target.resolve()) :], target.resolve()))
+            self.report.add(Diagnostic("extends-cycle", f"`{name}` extends itself", place, "", notes=(route,)))
+            self.result.complete = False
+        elif not target.is_file():
+            kind = "is a folder, not a file" if target.is_dir() else "is not there"
+            near = _near_file(target)
+            label = f"did you mean `{near}`?" if near else ""
+            self.report.add(Diagnostic("file-not-found", f"`{shown}`, which `{name}` extends, {kind}", place, label))
+            self.result.complete = False
+        else:
+            self.file(target, shown, chain)
+
+    def profile(self, name: str) -> None:
+        """Put the keys of `[profiles.NAME]` over the tree, with the places they have in the file."""
+        profiles = self.result.tree.get("profiles")
+        known = list(profiles) if isinstance(profiles, dict) else []
+        if name not in known:
+            self.report.add(_unknown_profile(name, known))
+            return
+        for path, setting in list(self.result.origins.leaves(("profiles", name))):
+            if len(path) > 2:
+                self.dotted_leaf(path[2:], setting, f"profile {name}")
+
+    def dotted_leaf(self, path: Path, setting: Setting, layer: str) -> None:
+        first = split_key(str(path[0])) or (path[0],)
+        moved = Setting(setting.value, layer, setting.folder, setting.placed, setting.path)
+        self.put((*first, *path[1:]), moved)
+
+    def cell(self, cell: Cell) -> None:
+        for choice in cell.choices:
+            axis = ("matrix", "axes", choice.key)
+            found = self.result.origins.setting(axis)
+            path = split_key(choice.key)
+            if found is not None and path is not None:
+                where = (*found[1].path, choice.index)
+                self.put(path, Setting(choice.value, f"matrix {cell.name}", found[1].folder, found[1].placed, where))
+
+    def overrides(self, overrides: Sequence[Override], layer: str) -> None:
+        for override in overrides:
+            setting = self.setting(override, layer)
+            if setting is not None:
+                path = setting.path
+                opened = _opened(self.result.tree, path)
+                if opened is not None:
+                    self.bad(override, f"`{dotted(opened)}` is an array, and arrays are replaced whole")
+                    continue
+                self.put(path, setting)
+
+    def setting(self, override: Override, layer: str) -> Setting | None:
+        """The override as a setting, or None and a finding."""
+        path = split_key(override.key)
+        if path is None:
+            self.bad(override, "this is no key", "keys are dotted: `sampling.temperature`")
+            return None
+        value = override.value
+        if override.text is not None:
+            try:
+                value = parse_value(override.text)
+            except ValueError:
+                self.bad(override, f"the value of `{override.key}` is no TOML", "strings need closing quotes")
+                return None
+        if value is ABSENT:
+            self.bad(override, f"`{override.key}` is given no value", "write `KEY=VALUE`")
+            return None
+        text = override.text if override.text is not None else str(override.value)
+        placed = Words(override.source, override.key, text)
+        return Setting(value, layer, FilePath.cwd(), placed, path)
+
+    def bad(self, override: Override, message: str, label: str = "") -> None:
+        place = Place(override.source, 0, len(override.source.text))
+        self.report.add(Diagnostic("bad-override", message, place, label))
+
+
+def _opened(tree: Mapping[str, Any], path: Path) -> Path | None:
+    """The array that `path` tries to reach into, if it does."""
+    node: Any = tree
+    for size, key in enumerate(path[:-1], 1):
+        node = node.get(key) if isinstance(node, dict) else None
+        if isinstance(node, list):
+            return path[:size]
+    return None
+
+
+def _from_environment(environ: Mapping[str, str], tree: Mapping[str, Any]) -> list[Override]:
+    found = []
+    for name in sorted(environ):
+        if name.upper().startswith(ENVIRONMENT_PREFIX) and len(name) > len(ENVIRONMENT_PREFIX):
+            path = _match_case(name[len(ENVIRONMENT_PREFIX) :].split("__"), tree)
+            key = ".".join(f'"{part}"' if not part.replace("_", "").replace("-", "").isalnum() else part for part in path)
+            value = environ[name]
+            shown = "…" if looks_secret(tuple(path)) else value
+            source = Source("environment", f"{name}={shown}", "environment")
+            found.append(Override(key, source, value))
+    return found
+
+
+def _match_case(words: Sequence[str], tree: Mapping[str, Any]) -> list[str]:
+    """The words as keys: as the tree or the format spells them, whatever their case; else in lower case."""
+    path: list[str] = []
+    node: Any = tree
+    for word in words:
+        present = list(node) if isinstance(node, dict) else []
+        known = [*present, *keys_of(tuple(path), tree)]
+        match = next((key for key in known if key.lower() == word.lower()), word.lower())
+        path.append(match)
+        node = node.get(match) if isinstance(node, dict) else None
+    return path
+
+
+def _unknown_profile(name: str, known: list[str]) -> Diagnostic:
+    source = Source("command line", f"--profile {name}", "command line")
+    near = nearest(name, known)
+    label = f"did you mean `{near}`?" if near else ""
+    listed = alternatives(known)
+    notes = (f"profiles: {listed}",) if listed else () if known else ("the file has no `[profiles]`",)
+    place = Place(source, source.text.index(name) if name else 0, len(source.text))
+    return Diagnostic("unknown-profile", f"no profile is called `{name}`", place, label, notes=notes)
+
+
+def _near_file(target: FilePath) -> str | None:
+    folder = target.parent
+    return nearest(target.name, [entry.name for entry in folder.iterdir()]) if folder.is_dir() else None

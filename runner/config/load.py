@@ -1,0 +1,146 @@
+"""`inspect_file`: a file and everything over and under it, with all findings at once. `load`: the same, or an error.
+
+Broken parts are cut out exactly, and what is left is validated again: semantic checks see a partial config and one
+mistake is told once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from runner.config.anchor import anchor
+from runner.config.config import RolloutConfig
+from runner.config.gather import Gathered, gather
+from runner.config.layers import Origins, Override
+from runner.config.matrix import Cell
+from runner.config.words import Problem, problem
+from runner.diag.diagnostic import ConfigError, Path, Report
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+@dataclass
+class Loaded:
+    """What is known of a file. `config` is None when it cannot be read at all, and partial when `broken` is not empty.
+
+    `tree` is the merged data, sound or not; `profile` and `cell` are what was asked for. `report` grows with each check.
+    """
+
+    path: FilePath
+    config: RolloutConfig | None
+    tree: dict[str, Any]
+    origins: Origins
+    report: Report
+    broken: set[Path] = field(default_factory=set)
+    profile: str | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def is_broken(self, path: Path) -> bool:
+        """Whether `path`, something around it or something in it has an error already."""
+        return any(path[: len(one)] == one or one[: len(path)] == path for one in self.broken)
+
+
+def load(
+    path: FilePath,
+    overrides: Sequence[Override] = (),
+    *,
+    profile: str | None = None,
+    cell: Cell | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> RolloutConfig:
+    """The config of the file at `path`. Raises `ConfigError` with every finding when there is an error."""
+    from runner.config.check import check
+
+    loaded = inspect_file(path, overrides=overrides, profile=profile, cell=cell, environ=environ)
+    check(loaded)
+    if loaded.report.errors or loaded.config is None:
+        raise ConfigError(loaded.report)
+    return loaded.config
+
+
+def inspect_file(
+    path: FilePath,
+    *,
+    overrides: Sequence[Override] = (),
+    profile: str | None = None,
+    cell: Cell | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Loaded:
+    """Read, merge and validate the file at `path`. Never raises for a mistake in it: `report` has every finding."""
+    report = Report()
+    path = FilePath(path)
+    gathered = gather(path, report, overrides=overrides, profile=profile, cell=cell, environ=environ)
+    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, set(), profile, environ)
+    if gathered.complete:
+        loaded.config = _validate(loaded, gathered)
+    return loaded
+
+
+def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
+    """Validate, cut out what is broken, and again, until the rest is sound."""
+    tree = loaded.tree
+    while True:
+        try:
+            config = RolloutConfig.model_validate(tree)
+        except ValidationError as error:
+            problems = _problems(error.errors(include_url=False), loaded, first=tree is loaded.tree)
+            tree = _prune(tree, problems)
+            continue
+        config._origins = loaded.origins
+        config._file = gathered.file
+        return anchor(config, loaded.origins, loaded.report, loaded.broken)
+
+
+def _problems(errors: Sequence[ErrorDetails], loaded: Loaded, *, first: bool) -> list[Path]:
+    """Report what is new, and return the paths to cut out."""
+    problems = [problem(error, loaded.tree, loaded.origins) for error in errors]
+    meant = {one.meant for one in problems if one.meant is not None}
+    for one in problems:
+        if not _follows(one, meant, loaded, first):
+            loaded.report.add(one.finding)
+        loaded.broken.add(one.broken)
+    return [one.broken for one in problems]
+
+
+def _follows(one: Problem, meant: set[Path], loaded: Loaded, first: bool) -> bool:
+    """Whether a missing key only follows from another mistake: a slip in its name, or a value that was cut out."""
+    if one.path in meant:
+        return True
+    return not first and one.finding.code in ("missing-key", "one-of") and loaded.is_broken(one.broken)
+
+
+def _prune(tree: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
+    """A copy of `tree` without the values at `paths`. An array loses its element; without a path nothing is left."""
+    from copy import deepcopy
+
+    tree = deepcopy(tree)
+    # From the back, so that an index still means what it meant.
+    for path in sorted(set(paths), key=lambda path: tuple((isinstance(part, int), str(part)) for part in path), reverse=True):
+        _cut(tree, path)
+    return tree
+
+
+def _cut(tree: dict[str, Any], path: Path) -> None:
+    if not path:
+        tree.clear()
+        return
+    node: Any = tree
+    for part in path[:-1]:
+        if isinstance(node, dict) and part in node:
+            node = node[part]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        else:
+            return
+    last = path[-1]
+    if isinstance(node, dict):
+        node.pop(last, None)
+    elif isinstance(node, list) and isinstance(last, int) and last < len(node):
+        del node[last]

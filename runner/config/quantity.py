@@ -1,0 +1,137 @@
+"""Durations, sizes and money: text with a unit in the file, plain numbers in the config.
+
+A bare number is refused, because nobody can tell what it counts; the message shows the likely spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+_NUMBER = r"\d+(?:\.\d+)?"
+DURATION_PATTERN = rf"^(?:{_NUMBER}(?:ms|s|m|h|d))+$"
+SIZE_PATTERN = rf"^{_NUMBER} ?(?:B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+MONEY_PATTERN = rf"^(?:{_NUMBER} ?USD|\${_NUMBER})$"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Marks a field as a quantity: "duration", "size" or "money"."""
+
+    name: str
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds, or None when `text` is no duration: `"90s"`, `"250ms"`, `"1h30m"`."""
+    if not re.match(DURATION_PATTERN, text):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(rf"({_NUMBER})(ms|s|m|h|d)", text))
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes, or None when `text` is no size: `"512MiB"`, `"8 kB"`."""
+    if not re.match(SIZE_PATTERN, text):
+        return None
+    found = re.match(rf"({_NUMBER}) ?(\w+)", text)
+    assert found is not None
+    return int(float(found[1]) * _BYTES[found[2]])
+
+
+def parse_money(text: str) -> float | None:
+    """US dollars, or None when `text` is no amount: `"0.25 USD"`, `"$5"`."""
+    if not re.match(MONEY_PATTERN, text):
+        return None
+    return float(text.replace("USD", "").replace("$", ""))
+
+
+def duration_text(seconds: float) -> str:
+    """The shortest way to write a duration: 5400 is `1h30m`, 0.25 is `250ms`."""
+    if seconds < 1 or seconds != int(seconds):
+        return f"{seconds * 1000:g}ms" if seconds < 1 else f"{seconds:g}s"
+    rest, parts = int(seconds), ""
+    for unit in ("h", "m", "s"):
+        count, rest = divmod(rest, int(_SECONDS[unit]))
+        parts += f"{count}{unit}" if count else ""
+    return parts or "0s"
+
+
+def money_text(dollars: float) -> str:
+    """An amount as the file writes it: `0.25 USD`."""
+    return f"{dollars:g} USD"
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _refuse(what: str, value: Any, example: str) -> PydanticCustomError:
+    """The error every quantity raises; `load` makes its words from the context."""
+    cure = f"write a unit: `{example}`"
+    return PydanticCustomError("quantity", "{what}", {"what": what, "cure": cure, "bare": _number(value)})
+
+
+def _zero_or_more(value: Any) -> Any:
+    parsed = parse_duration(value) if isinstance(value, str) else None
+    if parsed is None:
+        bare = f'"{value:g}s"' if _number(value) else '"90s"'
+        raise _refuse("a duration", value, bare)
+    return parsed
+
+
+def _positive(value: Any) -> Any:
+    seconds = _zero_or_more(value)
+    if seconds <= 0:
+        raise PydanticCustomError("too_small", "longer than 0s", {"bound": "longer than 0s"})
+    return seconds
+
+
+def _bytes(value: Any) -> Any:
+    parsed = parse_size(value) if isinstance(value, str) else None
+    if parsed is None:
+        raise _refuse("a size", value, f'"{value:g}MiB"' if _number(value) else '"512MiB"')
+    return parsed
+
+
+def _dollars(value: Any) -> Any:
+    parsed = parse_money(value) if isinstance(value, str) else None
+    if parsed is None:
+        raise _refuse("an amount of money", value, f'"{value:g} USD"' if _number(value) else '"0.25 USD"')
+    if parsed <= 0:
+        raise PydanticCustomError("too_small", "more than 0 USD", {"bound": "more than 0 USD"})
+    return parsed
+
+
+def _schema(pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
+
+
+_DURATION_SCHEMA = _schema(DURATION_PATTERN, "90s", "5m", "250ms", "1h30m")
+
+Seconds = Annotated[float, BeforeValidator(_positive), _DURATION_SCHEMA, Unit("duration")]
+"""A duration above zero, in seconds."""
+
+Delay = Annotated[float, BeforeValidator(_zero_or_more), _DURATION_SCHEMA, Unit("duration")]
+"""A duration that may be zero, in seconds."""
+
+Size = Annotated[int, BeforeValidator(_bytes), _schema(SIZE_PATTERN, "512MiB", "8kB"), Unit("size")]
+"""A number of bytes."""
+
+Usd = Annotated[float, BeforeValidator(_dollars), _schema(MONEY_PATTERN, "0.25 USD", "25 USD"), Unit("money")]
+"""An amount above zero, in US dollars."""

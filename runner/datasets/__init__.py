@@ -1,0 +1,1 @@
+"""Where rows come from: `dataset.py` holds the protocol, then one file per format."""

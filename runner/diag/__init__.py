@@ -1,0 +1,1 @@
+"""Talk about text: TOML with positions, diagnostics, codes, suggestions, rendering."""

@@ -1,0 +1,42 @@
+"""`exact`: the answer is the expected text, up to what the file says to ignore.
+
+White space at both ends never counts, and both sides are brought to the same Unicode form.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from runner.graders.answer import AnswerGrader, verdict
+from runner.graders.grader import Score
+from runner.graders.labels import Expect
+
+
+class ExactGrader(AnswerGrader):
+    """1 when the answer equals the expected text, else 0. Keywords of `AnswerGrader` go through."""
+
+    def __init__(
+        self,
+        expect: Expect | None = None,
+        *,
+        ignore_case: bool = False,
+        ignore_space: bool = False,
+        ignore_punctuation: bool = False,
+        **answer: Any,
+    ) -> None:
+        super().__init__(expect, **answer)
+        self._ignore_case = ignore_case
+        self._ignore_space = ignore_space
+        self._ignore_punctuation = ignore_punctuation
+
+    async def compare(self, answer: str, expected: str) -> Score:
+        return verdict(self._fold(answer) == self._fold(expected), answer, expected)
+
+    def _fold(self, text: str) -> str:
+        text = unicodedata.normalize("NFC", text)
+        if self._ignore_case:
+            text = text.casefold()
+        if self._ignore_punctuation:
+            text = "".join(character for character in text if not unicodedata.category(character).startswith("P"))
+        return "".join(text.split()) if self._ignore_space else text.strip()

@@ -1,0 +1,141 @@
+"""`Grader`: looks at a finished rollout and gives a score in its own terms, or says that it cannot."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from runner.records.completion import Caller, Completion, Sampling
+from runner.records.message import Message, last_answer
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A grader's verdict: a finite number, a reason for people, and whatever else is worth keeping as JSON."""
+
+    value: float
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+
+class Judge(Protocol):
+    """A model in a role of `[roles]`, as a rubric asks it.
+
+    Fields of `sampling` that are not None override the role's own; `sampling=None` is the role's own, whole.
+    """
+
+    def __call__(self, messages: Sequence[Message], sampling: Sampling | None = None) -> Awaitable[Completion]: ...
+
+
+@dataclass(slots=True)
+class RolloutSample:
+    """The sample as generation 2 and 3 graders know it; `reward` is what they set."""
+
+    messages: list[Message]
+    label: str | None = None
+    reward: float | None = None
+    remove_sample: bool = False
+    metrics: dict[str, float] = field(default_factory=dict)
+    extra_fields: dict[str, Any] = field(default_factory=dict)
+    id: str = "main"
+
+
+class GraderContext:
+    """What a grader may look at.
+
+    `messages` is the whole conversation, `output` the text of the last assistant message, `prompt` what the rollout
+    started from, `label` the reference answer or None, `row` the dataset row (`metadata` is another name for it),
+    `tool_spans` what was called and how it went, `resources` what the runner opened for this rollout.
+    A grader either returns its score or sets it with `set_reward` (generation 3) or `set_sample_reward` (2).
+    """
+
+    def __init__(
+        self,
+        *,
+        messages: Sequence[Message],
+        label: str | None = None,
+        row: Mapping[str, Any] = _EMPTY,
+        prompt: Sequence[Message] = (),
+        stop_reason: str = "final_answer",
+        tool_spans: Sequence[Mapping[str, Any]] = (),
+        resources: Mapping[str, Any] = _EMPTY,
+        roles: Mapping[str, Judge] = MappingProxyType({}),
+        caller: Caller | None = None,
+        output: str | None = None,
+    ) -> None:
+        self.messages = list(messages)
+        self.output = last_answer(self.messages) if output is None else output
+        self.label = label
+        self.row = row
+        self.prompt = list(prompt)
+        self.stop_reason = stop_reason
+        self.tool_spans = list(tool_spans)
+        self.resources = resources
+        self.roles = roles
+        self.caller = caller or Caller(rollout_id="")
+        self.sample = RolloutSample(messages=self.messages, label=label)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self.row
+
+    @property
+    def samples(self) -> dict[str, RolloutSample]:
+        """Generation 2: samples by id. There is exactly one."""
+        return {self.sample.id: self.sample}
+
+    def get_samples(self) -> dict[str, RolloutSample]:
+        return self.samples
+
+    def set_reward(self, reward: float) -> None:
+        """Set this grader's score. Raises ValueError when it is not a finite number."""
+        self.sample.reward = finite(reward)
+
+    def set_sample_reward(self, sample_id: str, reward: float) -> None:
+        """Generation 2 of `set_reward`. Raises ValueError for an unknown id or a number that is not finite."""
+        if sample_id != self.sample.id:
+            raise ValueError(f"Sample {sample_id} not found")
+        self.set_reward(reward)
+
+
+class GraderMisfit(ValueError):
+    """What a grader was built from cannot work. Raised by constructors only: its message is for a diagnostic."""
+
+
+class Grader(ABC):
+    """Gives a sample a score.
+
+    Return a `Score`, a number, a bool, or None after setting it on the context. Raising anything is "could not
+    speak": the rollout is ungraded, never 0. Raise `NoLabel` when the reference answer is missing.
+    `range` is where scores lie, lowest to highest; `needs_label` says that a row without a label cannot be graded.
+    """
+
+    range: tuple[float, float] = (-math.inf, math.inf)
+    needs_label: bool = False
+
+    def __init__(self, config: Any = None) -> None:
+        self.config = config
+
+    @abstractmethod
+    async def grade(self, ctx: GraderContext) -> Score | float | None: ...
+
+
+def finite(value: Any) -> float:
+    """`value` as a finite float. Raises ValueError for anything else, NaN, infinities and text included."""
+    if isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, int | float):
+        raise ValueError(f"a score must be a number, found {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError("a score must fit a float") from error
+    if not math.isfinite(number):
+        raise ValueError(f"a score must be a finite number, found {number}")
+    return number

@@ -1,0 +1,31 @@
+"""`Model`: one protocol for whatever answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from runner.records.completion import Caller, Completion, Sampling, ToolSpec
+from runner.records.message import Message
+
+
+class Model(Protocol):
+    """Something that answers a conversation.
+
+    Implementations are safe to share between any number of rollouts on one event loop. They own their retries,
+    their concurrency limits and the deadline of each request; the caller may cancel at any await.
+    """
+
+    async def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, caller: Caller
+    ) -> Completion:
+        """Answer `messages`.
+
+        Raises a `ModelError`: `ModelUnavailable` (no answer after all retries), `ModelRefused` (no retry can mend
+        it), `ModelGarbled` (an answer that is none), `ContextOverflow` (the prompt does not fit), `ReplayMiss`.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections. Called once, when the run ends."""
+        ...

@@ -1,0 +1,107 @@
+"""What happens inside a rollout, told upward one way to a `Listener`.
+
+Nothing below asks something above: it emits an event to the listener it was handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from runner.records.completion import Completion
+from runner.records.failure import Failure
+from runner.records.message import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in the rollout `rollout_id` at `at` seconds on the budget's monotonic clock."""
+
+    rollout_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStarted(Event):
+    row_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled(Event):
+    """A model call began. `messages` is the live conversation: read it at once or copy it."""
+
+    turn: int
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered(Event):
+    turn: int
+    completion: Completion
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed(Event):
+    turn: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(Event):
+    turn: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded(Event):
+    """`status` is ok, error (the tool answered with an error), bad_call (arguments or name), or timeout."""
+
+    turn: int
+    call: ToolCall
+    status: str
+    seconds: float
+    truncated: bool = False
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsAnswered(Event):
+    """All calls of a turn are answered: their tool messages, in the order of the calls."""
+
+    turn: int
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graded(Event):
+    grader: str
+    value: float | None
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Logged(Event):
+    """A line the workflow's author wrote with `ctx.log_event`."""
+
+    name: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutEnded(Event):
+    status: str
+    stop_reason: str
+    reward: float | None
+
+
+class Listener(Protocol):
+    """Hears every event of a rollout, in order, on the event loop. It must not block and must not raise."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def ignore(event: Event) -> None:
+    """The listener that hears nothing."""

@@ -1,0 +1,44 @@
+"""What one rollout may use, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+LIMIT_REASONS = frozenset(
+    {
+        "max_turns",
+        "max_tool_calls",
+        "max_total_tokens",
+        "max_cost",
+        "max_tokens",
+        "context_overflow",
+        "malformed_calls",
+    }
+)
+"""Stop reasons that are limits the policy itself ran into: `[limits] on_limit` decides what they are worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`[limits]` of one rollout. None is "no limit"; `time` is in seconds, `cost` in USD.
+
+    `on_limit` is "score", "ungraded", or the fixed reward of a rollout that ran into a limit.
+    """
+
+    turns: int | None = None
+    tool_calls: int | None = None
+    total_tokens: int | None = None
+    time: float | None = None
+    cost: float | None = None
+    malformed_calls: int | None = None
+    on_limit: Literal["score", "ungraded"] | float = "score"
+
+    def override(self, values: Mapping[str, Any]) -> Limits:
+        """These limits with a controller's values in place. Raises KeyError for a limit that is not one."""
+        known = {field.name for field in fields(self)}
+        unknown = set(values) - known
+        if unknown:
+            raise KeyError(f"no limit is called {sorted(unknown)[0]!r}")
+        return replace(self, **values) if values else self

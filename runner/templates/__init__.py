@@ -1,0 +1,1 @@
+"""Jinja2 in a sandbox, strict. The only room that imports jinja2."""

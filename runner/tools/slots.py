@@ -1,0 +1,73 @@
+"""`Slots`: how many calls of one tool run at once, over all rollouts.
+
+A slot is held until the function has really returned, not until somebody stopped waiting for it. So a tool that hangs
+is bounded: when every slot is held by an abandoned call, who waits is told at once instead of waiting for nothing.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, Future, get_running_loop
+from collections import deque
+
+from runner.records.failure import ToolError
+
+
+class Slots:
+    """`size` slots of the tool `name` on the running event loop; None is no bound."""
+
+    def __init__(self, size: int | None, name: str) -> None:
+        self._size = size
+        self._name = name
+        self._taken = 0
+        self._abandoned = 0
+        self._waiting: deque[Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Wait for a slot, first come first served. Raises `ToolError` when abandoned calls hold all of them."""
+        if self._size is None or (self._taken < self._size and not self._waiting):
+            self._taken += 1
+            return
+        if self._stuck:
+            raise self._lost()
+        turn: Future[None] = get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give()  # handed a slot in the very moment of being cancelled: pass it on
+            raise
+
+    def give(self) -> None:
+        """A call has returned: its slot goes to whoever waits longest."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken -= 1
+
+    def abandon(self) -> None:
+        """Nobody waits for a call any more, but it still runs and holds its slot."""
+        self._abandoned += 1
+        if self._stuck:
+            for turn in self._waiting:
+                if not turn.done():
+                    turn.set_exception(self._lost())
+            self._waiting.clear()
+
+    def recover(self) -> None:
+        """An abandoned call returned after all; call `give` too."""
+        self._abandoned -= 1
+
+    @property
+    def _stuck(self) -> bool:
+        return self._size is not None and self._abandoned >= self._size
+
+    def _lost(self) -> ToolError:
+        calls = "its one slot is" if self._size == 1 else f"all {self._size} of its slots are"
+        return ToolError(
+            f"the tool `{self._name}` is stuck: {calls} held by calls that timed out or were cancelled and have "
+            "never returned; give the code of the tool a timeout of its own",
+            kind="tool_stuck",
+        )

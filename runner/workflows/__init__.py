@@ -1,0 +1,1 @@
+"""Who drives the policy: `workflow.py` holds the protocol, then one file per agent."""

@@ -1,0 +1,130 @@
+"""`AgentWorkflow`: the code that drives the policy through one rollout, and the context it is handed.
+
+The names and shapes follow the SDK's second and third generation; `chat` and `call_tools` are what our own agents,
+and anyone who writes Python for the runner, build on.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from runner.records.completion import Completion, ToolSpec
+from runner.records.message import Message, ToolCall
+
+
+class AgentWorkflowConfig(BaseModel):
+    """The typed config of a workflow, filled from `[workflow] config`. Subclass it and add fields."""
+
+    model_config = ConfigDict(extra="allow", validate_assignment=True, arbitrary_types_allowed=True)
+
+    name: str = "workflow"
+    description: str | None = None
+
+
+C = TypeVar("C")
+
+
+class Driver(Protocol):
+    """What the engine does for a workflow: every call is budgeted, recorded and attributed."""
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]: ...
+
+    async def chat(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
+    ) -> Completion: ...
+
+    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]: ...
+
+    def log_event(self, name: str, data: Mapping[str, Any]) -> None: ...
+
+
+class AgentWorkflowContext(Generic[C]):
+    """What `AgentWorkflow.run` is handed: the prompt, the config, and the way to the model and the tools.
+
+    `prompt` is this rollout's own copy of its first messages; `config` its own copy of the typed config or None;
+    `metadata` the dataset row, nothing removed. The label is not here: an agent must not see it.
+    """
+
+    def __init__(
+        self,
+        *,
+        prompt: list[Message],
+        config: C | None,
+        metadata: Mapping[str, Any],
+        rollout_id: str,
+        attempt: int,
+        driver: Driver,
+        resources: Mapping[str, Any],
+    ) -> None:
+        self.prompt = prompt
+        self.config = config
+        self.metadata = metadata
+        self.rollout_id = rollout_id
+        self.attempt = attempt
+        self.resources = resources
+        self._driver = driver
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        """The tools of the file that this workflow may use."""
+        return self._driver.tools
+
+    async def chat(
+        self, messages: Sequence[Message], *, tools: Sequence[ToolSpec] | None = None, **sampling: Any
+    ) -> Completion:
+        """Ask the policy. `tools=None` offers the tools of the file, `tools=[]` none; keywords override `[sampling]`.
+
+        Raises `LimitReached` when a limit of `[limits]` fired (let it pass: it ends the rollout with that stop
+        reason), and `ModelError` when the model could not answer.
+        """
+        return await self._driver.chat(messages, tools, sampling)
+
+    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]:
+        """Run tool calls in parallel; returns their tool messages in the order of `calls`.
+
+        A bad call or a failing tool is an answer to the model, not an exception. Raises `LimitReached`.
+        """
+        return await self._driver.call_tools(calls)
+
+    def log_event(self, name: str, **data: Any) -> None:
+        """Write a line to the rollout's event log."""
+        self._driver.log_event(name, data)
+
+
+class AgentWorkflowOutput(BaseModel):
+    """What a workflow may return. `messages=None` means: the conversation as the engine recorded it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    messages: list[dict[str, Any]] | None = None
+    metrics: dict[str, float] = Field(default_factory=dict)
+    info: dict[str, Any] = Field(default_factory=dict)
+    stop_reason: str | None = None
+
+    @field_validator("metrics")
+    @classmethod
+    def _finite(cls, metrics: dict[str, float]) -> dict[str, float]:
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                raise ValueError(f"metric {name!r} must be a finite number, found {value}")
+        return metrics
+
+
+class AgentWorkflow(ABC, Generic[C]):
+    """Drives the policy through one rollout. One instance per rollout; `run` is called once."""
+
+    def __init__(self, config: C | None = None) -> None:
+        self.config = config
+
+    @abstractmethod
+    async def run(self, ctx: AgentWorkflowContext[C]) -> AgentWorkflowOutput | list[Message] | None:
+        """Play the rollout. Return the final messages, or None for the conversation as recorded.
+
+        Any exception ends the rollout as "failed" at the boundary it came from.
+        """
