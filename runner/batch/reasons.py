@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 _GONE = object()
@@ -38,14 +37,6 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     return found
 
 
-def digest(value: Any) -> str:
-    """A digest of a JSON value that does not depend on the order of keys: 32 hexadecimal digits."""
-    from json import dumps
-
-    text = dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
-    return sha256(text.encode()).hexdigest()[:32]
-
-
 def reason(changed: list[Change], place: Callable[[str], str]) -> str:
     """`sampling.temperature changed (workflow.toml:14:1)`; `place` gives a key's place or an empty string."""
     words = [_one(change, place) for change in changed[:3]]
@@ -64,9 +55,10 @@ def _one(change: Change, place: Callable[[str], str]) -> str:
 
 def placer(config: Any) -> Callable[[str], str]:
     """A function from a dotted key to `file:line:column`, or to an empty string where nobody set it."""
+    from runner.config.layers import split_key
 
     def place(key: str) -> str:
-        path: tuple[str, ...] = tuple(key.split(" (")[0].split("."))
+        path = split_key(key.partition(" (")[0]) or ()
         while path:
             found = config.origins.value_place(path)
             if found is not None:

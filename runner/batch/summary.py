@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.batch.statistics import UNIT, Bounds, Estimate, ladder, quantile
+from runner.batch.statistics import UNIT, Bounds, cluster_mean, ladder, quantile
 from runner.batch.tally import GraderFacts, Tally
 from runner.records.rollout import STATUSES
 
@@ -40,7 +40,8 @@ def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:
     planned = scope.rows * scope.attempts
     outcomes = {status: tally.outcomes.get(status, 0) for status in STATUSES}
     steps = [k for k in ladder(scope.attempts) if any(count >= k for count in tally.passed.counts)]
-    reward = tally.reward.estimate(scope.reward_range, binary=_is_binary(tally))
+    bounds = reward_bounds(tally, scope.reward_range)
+    reward = tally.reward.estimate(bounds, binary=_is_binary(tally))
     return {
         "schema": SCHEMA,
         "name": scope.name,
@@ -55,13 +56,13 @@ def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:
         "pass_at": {str(k): tally.pass_at(k).to_json("value") for k in steps},
         "pass_all": {str(k): tally.pass_all(k).to_json("value") for k in steps},
         "graders": {name: _grader(facts, name in scope.measured) for name, facts in sorted(tally.graders.items())},
-        "groups": _groups(tally, scope),
+        "groups": _groups(tally, bounds),
         "stop_reasons": dict(tally.stop_reasons.most_common()),
-        "reward_by_stop_reason": {name: column.estimate(scope.reward_range).to_json()
+        "reward_by_stop_reason": {name: column.estimate(bounds).to_json()
                                   for name, column in sorted(tally.by_stop.items())},
         "failures": _failures(tally),
         "variance": tally.variance(),
-        "bounds": _bounds(tally, planned, scope.reward_range),
+        "bounds": _bounds(tally, planned, bounds),
         "usage": {**tally.usage, "total_tokens": tally.tokens},
         "cost": tally.cost if tally.costed else None,
         "wall_seconds": round(tally.active.seconds, 3),
@@ -81,6 +82,14 @@ def counts(outcomes: Mapping[str, int], recorded: int, planned: int) -> str:
     return f"{text}; left out, never counted as 0: {out}" if out else text
 
 
+def reward_bounds(tally: Tally, declared: Bounds | None) -> Bounds | None:
+    """The range of the reward: the declared one, else 0 to 1 where every reward so far lies there."""
+    if declared is not None:
+        return declared
+    inside = all(low >= 0.0 for low in tally.lowest) and all(high <= 1.0 for high in tally.highest)
+    return UNIT if inside else None
+
+
 def _is_binary(tally: Tally) -> bool:
     """True when every reward so far is 0 or 1."""
     ends = (0.0, 1.0, float("inf"), float("-inf"))
@@ -96,9 +105,9 @@ def _grader(facts: GraderFacts, measured: bool) -> dict[str, Any]:
     return {**estimate.to_json(), "failed": facts.failed, "measured": measured, **spread}
 
 
-def _groups(tally: Tally, scope: Scope) -> dict[str, Any]:
+def _groups(tally: Tally, bounds: Bounds | None) -> dict[str, Any]:
     return {
-        column: {value: _group(tally, slots, scope) for value, slots in _largest(values)}
+        column: {value: _group(tally, slots, bounds) for value, slots in _largest(values)}
         for column, values in sorted(tally.groups.items())
     }
 
@@ -109,10 +118,8 @@ def _largest(values: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
     return sorted(kept)
 
 
-def _group(tally: Tally, slots: list[int], scope: Scope) -> dict[str, Any]:
-    from runner.batch.statistics import cluster_mean
-
-    reward = cluster_mean((tally.reward.get(slot) for slot in slots), scope.reward_range)
+def _group(tally: Tally, slots: list[int], bounds: Bounds | None) -> dict[str, Any]:
+    reward = cluster_mean((tally.reward.get(slot) for slot in slots), bounds)
     return {"rows": len(slots), "reward": reward.to_json(), "pass_at": {"1": tally.pass_at(1, slots).to_json("value")}}
 
 
@@ -158,7 +165,7 @@ def _spread(values: Any) -> dict[str, float] | None:
 def metric(summary: Mapping[str, Any], name: str, bound: str = "value") -> float | None:
     """A number of the summary by the name that gates use, or None where there is none.
 
-    `reward`, `pass@k`, `pass^k`, `grader.NAME` have bounds `value`, `low` (`lower`), `high` (`upper`); `failed` and
+    `reward`, `pass_rate` (pass@1), `pass@k`, `pass^k`, `grader.NAME` (or `grader:NAME`) have bounds `value`, `low` (`lower`), `high` (`upper`); `failed` and
     `ungraded` are shares of the planned rollouts, `cost` is USD. Raises KeyError for a name that is none of these.
     """
     if name == "cost":
@@ -178,18 +185,14 @@ def _estimate_of(summary: Mapping[str, Any], name: str) -> Mapping[str, Any] | N
     found: Mapping[str, Any] | None
     if name == "reward":
         found = summary["reward"]
+    elif name == "pass_rate":
+        found = summary["pass_at"].get("1")
     elif name.startswith("pass@"):
         found = summary["pass_at"].get(name[5:])
     elif name.startswith("pass^"):
         found = summary["pass_all"].get(name[5:])
-    elif name.startswith("grader."):
+    elif name.startswith(("grader.", "grader:")):
         found = summary["graders"].get(name[7:])
     else:
         raise KeyError(name)
     return found
-
-
-def known_estimate(value: Mapping[str, Any]) -> Estimate:
-    """An estimate read back from JSON."""
-    mean = value.get("mean", value.get("value"))
-    return Estimate(mean, value["low"], value["high"], value["n"], value["rows"])

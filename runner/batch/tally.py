@@ -74,6 +74,8 @@ class Tally:
     def __init__(self, threshold: float = 1.0) -> None:
         self.threshold = threshold
         self.slots: dict[str, int] = {}
+        self.contents = array("q")
+        """A fingerprint of each row's content, comparable within this process."""
         self.reward = Column()
         self.passed = Column()
         self.lowest = array("d")
@@ -113,6 +115,7 @@ class Tally:
         slot = self.slots.get(row_id)
         if slot is None:
             slot = self.slots[row_id] = len(self.slots)
+            self.contents.append(hash((record.get("digests") or {}).get("row", "")))
             for column, value in (record.get("groups") or {}).items():
                 self.groups.setdefault(column, {}).setdefault(group_name(value), []).append(slot)
         return slot

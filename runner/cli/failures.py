@@ -76,7 +76,7 @@ def _known(error: BaseException) -> CommandError | None:
 
 
 def _store_error(error: BaseException) -> CommandError | None:
-    from runner.store.journal import StoreError
+    from runner.store.errors import StoreError
 
     if isinstance(error, StoreError):
         return CommandError(str(error), getattr(error, "hint", ""))

@@ -88,19 +88,18 @@ def load_file(
     return loaded
 
 
-def inspect(
-    file: Path, profile: str | None, overrides: Sequence[str], options: Sequence[Override] = ()
-) -> Loaded:
-    """Read a file and find all that is wrong with it, without raising for any of it."""
+def inspect(file: Path, profile: str | None, overrides: Sequence[str], options: Sequence[Override] = ()) -> Loaded:
+    """Read a file and find all that is wrong with its text, without raising for any of it."""
+    from runner.config.check import check
     from runner.config.layers import Override
     from runner.config.load import inspect_file
 
-    return inspect_file(file, [*map(Override.from_set, overrides), *options], profile=profile)
+    loaded = inspect_file(file, overrides=[*map(Override.from_set, overrides), *options], profile=profile)
+    check(loaded)
+    return loaded
 
 
-def build_plan(
-    workflow: Path, profile: str | None, overrides: Sequence[str], options: Sequence[Override] = ()
-) -> Plan:
+def build_plan(workflow: Path, profile: str | None, overrides: Sequence[str], options: Sequence[Override] = ()) -> Plan:
     """Load a file and build it: everything imported and compiled, nothing running. Raises `ConfigError`."""
     from runner.build.plan import build
 

@@ -75,7 +75,7 @@ class _Anchoring:
         place = self.origins.value_place(path)
         name = dotted(path[:-1])
         if isinstance(error, FileNotFoundError):
-            self.report.add(Diagnostic("file-not-found", f"`{name}`: there is no file `{file.text}`", place, _near(file)))
+            self.report.add(Diagnostic("not-found", f"`{name}`: there is no file `{file.text}`", place, _near(file)))
             return
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8 text"

@@ -1,0 +1,25 @@
+"""`check`: what one table cannot know alone, found without importing the user's code or rendering a template.
+
+Each check is silent where the structure is broken already, so that one mistake is told once.
+"""
+
+from __future__ import annotations
+
+from runner.config.load import Loaded
+
+
+def check(loaded: Loaded) -> None:
+    """Add every semantic finding to `loaded.report`. Nothing is checked when the file could not be read."""
+    if loaded.config is None:
+        return
+    from runner.config.checks.checking import Checking
+    from runner.config.checks.contents import check_contents
+    from runner.config.checks.limits import check_limits
+    from runner.config.checks.models import check_models
+    from runner.config.checks.names import check_names
+    from runner.config.checks.scores import check_scores
+    from runner.config.checks.variants import check_variants
+
+    checking = Checking(loaded, loaded.config)
+    for part in (check_names, check_scores, check_models, check_limits, check_contents, check_variants):
+        part(checking)

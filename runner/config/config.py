@@ -14,12 +14,13 @@ from runner.config.graders import Grader
 from runner.config.limits import LimitsSection
 from runner.config.matrix import MatrixSection, ProfileTable
 from runner.config.model import ModelSection, RoleSection
+from runner.config.reference import Reference
 from runner.config.resources import ResourceSection
 from runner.config.reward import RewardSection
 from runner.config.sampling import SamplingSection
 from runner.config.section import GRADE, OPERATION, RESULT, Array, Section
 from runner.config.tools import ToolSection
-from runner.config.workflow import AgentName, Reference, WorkflowSection
+from runner.config.workflow import AgentName, WorkflowSection
 
 if TYPE_CHECKING:
     from runner.config.layers import Origins
@@ -36,17 +37,17 @@ class RolloutConfig(Section):
     """The agent, what it is told, and when it is done."""
     model: Annotated[ModelSection | None, RESULT] = None
     """The policy. A file that is only served needs none: the controller supplies it."""
-    roles: Annotated[dict[str, RoleSection], GRADE] = {}
+    roles: Annotated[dict[str, RoleSection], GRADE] = Field(default_factory=dict)
     """Other models, by the role they play."""
     sampling: Annotated[SamplingSection, RESULT] = SamplingSection()
     """How the policy draws its completions."""
     limits: Annotated[LimitsSection, RESULT] = LimitsSection()
     """What one rollout may use."""
-    tools: Annotated[dict[str, ToolSection], RESULT] = {}
+    tools: Annotated[dict[str, ToolSection], RESULT] = Field(default_factory=dict)
     """What the model may call, by name."""
-    resources: Annotated[dict[str, ResourceSection], RESULT] = {}
+    resources: Annotated[dict[str, ResourceSection], RESULT] = Field(default_factory=dict)
     """What the runner opens and closes for tools and graders, by name."""
-    graders: Annotated[dict[str, Grader], GRADE] = {}
+    graders: Annotated[dict[str, Grader], GRADE] = Field(default_factory=dict)
     """What scores a rollout, by name."""
     reward: Annotated[RewardSection, GRADE] = RewardSection()
     """How the scores become the one reward."""
@@ -54,13 +55,13 @@ class RolloutConfig(Section):
     """Where rows come from, and which."""
     eval: Annotated[EvalSection, OPERATION] = EvalSection()
     """How many rollouts, how many at once, and what makes a run good enough."""
-    env: Annotated[EnvTable, RESULT] = {}
+    env: Annotated[EnvTable, RESULT] = Field(default_factory=dict)
     """Variables set before user code is imported; one that is already set in the process wins."""
     secrets: Annotated[SecretsSection, OPERATION] = SecretsSection()
     """Variables that must be set, and whose values are never written anywhere."""
     matrix: Annotated[MatrixSection, OPERATION] = MatrixSection()
     """Variants of this file."""
-    profiles: Annotated[ProfileTable, OPERATION] = {}
+    profiles: Annotated[ProfileTable, OPERATION] = Field(default_factory=dict)
     """Named sets of keys that `--profile NAME` puts over the file."""
 
     _origins: Origins | None = PrivateAttr(default=None)

@@ -28,7 +28,7 @@ class DatasetSection(Section):
     """Default: by the file's suffix."""
     id: str | None = None
     """The column that names a row. Default: `id` where every row has one, else the row's place."""
-    columns: Annotated[dict[str, str], RESULT] = {}
+    columns: Annotated[dict[str, str], RESULT] = Field(default_factory=dict)
     """Our name = the dataset's column: `{ user_prompt = "question", ground_truth = "answer" }`."""
     shuffle: Shuffle | None = None
     """Take rows in another order, by seed. Default: the file's order, streamed."""

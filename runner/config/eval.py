@@ -26,7 +26,8 @@ class EvalGate(Section):
     """A bar for the run: below it the exit code is 2. At least one of `min` and `max`."""
 
     metric: str
-    """`reward`, `pass_rate`, `pass@K`, `pass^K`, `failed` (a share), `cost` (USD), or `grader:NAME`."""
+    """`reward`, `pass_rate`, `pass@K`, `pass^K`, `grader:NAME`, `cost` (USD), or the share of rollouts that ended
+    `scored`, `ungraded`, `failed` or `cancelled`."""
     bound: Literal["lower", "value", "upper"] = "lower"
     """Which end of the 95 % interval is compared. Default: `lower`, so that luck does not pass."""
     min: float | None = None

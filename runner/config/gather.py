@@ -107,7 +107,7 @@ class _Gathering:
             kind = "is a folder, not a file" if target.is_dir() else "is not there"
             near = _near_file(target)
             label = f"did you mean `{near}`?" if near else ""
-            self.report.add(Diagnostic("file-not-found", f"`{shown}`, which `{name}` extends, {kind}", place, label))
+            self.report.add(Diagnostic("extends-missing", f"`{shown}`, which `{name}` extends, {kind}", place, label))
             self.result.complete = False
         else:
             self.file(target, shown, chain)
@@ -188,7 +188,9 @@ def _from_environment(environ: Mapping[str, str], tree: Mapping[str, Any]) -> li
     for name in sorted(environ):
         if name.upper().startswith(ENVIRONMENT_PREFIX) and len(name) > len(ENVIRONMENT_PREFIX):
             path = _match_case(name[len(ENVIRONMENT_PREFIX) :].split("__"), tree)
-            key = ".".join(f'"{part}"' if not part.replace("_", "").replace("-", "").isalnum() else part for part in path)
+            key = ".".join(
+                f'"{part}"' if not part.replace("_", "").replace("-", "").isalnum() else part for part in path
+            )
             value = environ[name]
             shown = "…" if looks_secret(tuple(path)) else value
             source = Source("environment", f"{name}={shown}", "environment")

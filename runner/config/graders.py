@@ -88,7 +88,7 @@ class GraderTest(Section):
     """Or a whole conversation in OpenAI form."""
     label: str | None = None
     """The reference answer."""
-    row: dict[str, Any] = {}
+    row: dict[str, Any] = Field(default_factory=dict)
     """The dataset row."""
     expect: Annotated[Expected, BeforeValidator(_expected), _EXPECTED_SCHEMA]
     """The score: a number, or `{ min, max }`."""
@@ -206,7 +206,7 @@ class PythonGrader(AnswerGrader):
     """`python`."""
     call: Reference
     """`(solution_str, ground_truth, extra_info)`, `(messages, ground_truth, metadata)`, or a `Grader` class."""
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
     """Settings for a `Grader` class."""
 
 
@@ -219,12 +219,12 @@ class Criterion(Section):
     """What the judge decides."""
     type: Literal["binary", "likert", "numeric"] = "binary"
     """`binary` (yes or no), `likert` (1 to `levels`), `numeric` (`min` to `max`); each is scaled to 0…1."""
-    levels: Annotated[int, Field(ge=2, le=100)] | None = None
-    """With `likert`: how many levels. Default 5."""
-    min: float | None = None
-    """With `numeric`: the worst value. Default 0."""
-    max: float | None = None
-    """With `numeric`: the best value. Default 1."""
+    levels: Annotated[int, Field(ge=2, le=100)] = 5
+    """With `likert`: how many levels."""
+    min: float = 0.0
+    """With `numeric`: the worst value."""
+    max: float = 1.0
+    """With `numeric`: the best value."""
     weight: Annotated[float, Field(gt=0)] = 1.0
     """How much it counts among the criteria."""
 
@@ -252,7 +252,7 @@ class ExpectedCall(Section):
 
     tool: str
     """The tool."""
-    args: dict[str, Any] | None = None
+    args: dict[str, Any] = Field(default_factory=dict)
     """Arguments that the call must have, among others. Default: any."""
 
 

@@ -7,7 +7,7 @@ mistake is told once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,11 @@ class Loaded:
 
     def is_broken(self, path: Path) -> bool:
         """Whether `path`, something around it or something in it has an error already."""
-        return any(path[: len(one)] == one or one[: len(path)] == path for one in self.broken)
+        return _touches(path, self.broken)
+
+
+def _touches(path: Path, broken: Iterable[Path]) -> bool:
+    return any(path[: len(one)] == one or one[: len(path)] == path for one in broken)
 
 
 def load(
@@ -101,19 +105,18 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
 def _problems(errors: Sequence[ErrorDetails], loaded: Loaded, *, first: bool) -> list[Path]:
     """Report what is new, and return the paths to cut out."""
     problems = [problem(error, loaded.tree, loaded.origins) for error in errors]
+    before = frozenset(loaded.broken)
     meant = {one.meant for one in problems if one.meant is not None}
     for one in problems:
-        if not _follows(one, meant, loaded, first):
+        if not _follows(one, meant, before, first):
             loaded.report.add(one.finding)
         loaded.broken.add(one.broken)
     return [one.broken for one in problems]
 
 
-def _follows(one: Problem, meant: set[Path], loaded: Loaded, first: bool) -> bool:
-    """Whether a missing key only follows from another mistake: a slip in its name, or a value that was cut out."""
-    if one.path in meant:
-        return True
-    return not first and one.finding.code in ("missing-key", "one-of") and loaded.is_broken(one.broken)
+def _follows(one: Problem, meant: set[Path], before: frozenset[Path], first: bool) -> bool:
+    """Whether a refusal only follows from another mistake: a slip in a key's name, or something that was cut out."""
+    return one.path in meant or (not first and _touches(one.path, before))
 
 
 def _prune(tree: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
@@ -122,7 +125,9 @@ def _prune(tree: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
 
     tree = deepcopy(tree)
     # From the back, so that an index still means what it meant.
-    for path in sorted(set(paths), key=lambda path: tuple((isinstance(part, int), str(part)) for part in path), reverse=True):
+    for path in sorted(
+        set(paths), key=lambda path: tuple((isinstance(part, int), str(part)) for part in path), reverse=True
+    ):
         _cut(tree, path)
     return tree
 
@@ -133,9 +138,9 @@ def _cut(tree: dict[str, Any], path: Path) -> None:
         return
     node: Any = tree
     for part in path[:-1]:
-        if isinstance(node, dict) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+        if (isinstance(node, dict) and part in node) or (
+            isinstance(node, list) and isinstance(part, int) and part < len(node)
+        ):
             node = node[part]
         else:
             return

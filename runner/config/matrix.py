@@ -18,7 +18,7 @@ ProfileTable = dict[str, dict[str, Any]]
 class MatrixSection(Section):
     """Variants of this file: every combination of the values of the axes is a run of its own."""
 
-    axes: dict[str, Annotated[tuple[Any, ...], Field(strict=False, min_length=1)]] = {}
+    axes: dict[str, Annotated[tuple[Any, ...], Field(strict=False, min_length=1)]] = Field(default_factory=dict)
     """Dotted key = the values it takes: `{ "sampling.temperature" = [0.0, 0.7] }`."""
     max_cells: Annotated[int, Field(ge=1)] = 64
     """The most combinations; more is an error, because it is usually a slip. Default 64."""

@@ -107,7 +107,7 @@ class RuleCall(Section):
         dict[str, Any] | str,
         PlainValidator(lambda value: _table_or_text(value)),
         WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}]}),
-    ] = {}
+    ] = Field(default_factory=dict)
     """A table whose texts are Jinja templates, or one Jinja template that renders the JSON text of the arguments."""
 
 
@@ -177,7 +177,7 @@ class ModelSection(Section):
     them."""
     stream: Annotated[bool, OPERATION] = False
     """Receive completions piece by piece. Default: whole, which costs less."""
-    headers: Annotated[dict[str, Header], OPERATION] = {}
+    headers: Annotated[dict[str, Header], OPERATION] = Field(default_factory=dict)
     """Further HTTP headers, each a string or `{ env = "NAME" }`."""
     rules: Array[Rule] = ()
     """The answers of a `scripted` model, first match first."""

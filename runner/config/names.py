@@ -105,14 +105,17 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
     advice = _advice(parent, key)
     if advice is not None:
         return _moved(path, advice, "renamed-key", f"{where} has no key `{key}`", origins)
+    if not parent and key in _LATER:
+        return Unknown(Diagnostic("unknown-key", f"this version has no `[{key}]` yet", place, "remove it"))
     elsewhere = _misplaced(key, known, parent)
     near = nearest(key, known)
     if elsewhere and not near:
         return _moved(path, elsewhere, "misplaced-key", f"`{key}` does not belong to {where}", origins)
-    message = f"{where} has no key `{key}`"
+    section = not parent and isinstance(tree.get(key), dict)
+    message = f"there is no section `[{key}]`" if section else f"{where} has no key `{key}`"
     notes = _notes(where, known)
     if near is None:
-        return Unknown(Diagnostic("unknown-key", message, place, helps=_later(parent, key), notes=notes))
+        return Unknown(Diagnostic("unknown-key", message, place, notes=notes))
     fix = Fix(place, near) if place is not None and place.source.text[place.start : place.end] == key else None
     label = f"did you mean `{near}`?"
     return Unknown(Diagnostic("unknown-key", message, place, label, fix=fix), near)
@@ -154,10 +157,6 @@ def _misplaced(key: str, known: list[str], parent: Path) -> str | None:
     if parent and parent[0] in homes:
         return None
     return f"{homes[0]}.{key}" if len(homes) == 1 else None
-
-
-def _later(parent: Path, key: str) -> tuple[str, ...]:
-    return (f"this version has no `[{key}]` yet: remove it",) if not parent and key in _LATER else ()
 
 
 def _notes(where: str, known: list[str]) -> tuple[str, ...]:

@@ -87,11 +87,18 @@ def _refuse(what: str, value: Any, example: str) -> PydanticCustomError:
     return PydanticCustomError("quantity", "{what}", {"what": what, "cure": cure, "bare": _number(value)})
 
 
+def _example(value: Any, unit: str, otherwise: str) -> str:
+    """How `value` was probably meant: with the unit put on, or without stray spaces."""
+    bare = value.replace(" ", "") if isinstance(value, str) else f"{value:g}" if _number(value) else ""
+    if re.fullmatch(_NUMBER, bare):
+        return f'"{bare}{unit}"'
+    return f'"{bare}"' if bare and parse_duration(bare) is not None else f'"{otherwise}"'
+
+
 def _zero_or_more(value: Any) -> Any:
     parsed = parse_duration(value) if isinstance(value, str) else None
     if parsed is None:
-        bare = f'"{value:g}s"' if _number(value) else '"90s"'
-        raise _refuse("a duration", value, bare)
+        raise _refuse("a duration", value, _example(value, "s", "90s"))
     return parsed
 
 
@@ -105,14 +112,14 @@ def _positive(value: Any) -> Any:
 def _bytes(value: Any) -> Any:
     parsed = parse_size(value) if isinstance(value, str) else None
     if parsed is None:
-        raise _refuse("a size", value, f'"{value:g}MiB"' if _number(value) else '"512MiB"')
+        raise _refuse("a size", value, _example(value, "MiB", "512MiB"))
     return parsed
 
 
 def _dollars(value: Any) -> Any:
     parsed = parse_money(value) if isinstance(value, str) else None
     if parsed is None:
-        raise _refuse("an amount of money", value, f'"{value:g} USD"' if _number(value) else '"0.25 USD"')
+        raise _refuse("an amount of money", value, _example(value, " USD", "0.25 USD"))
     if parsed <= 0:
         raise PydanticCustomError("too_small", "more than 0 USD", {"bound": "more than 0 USD"})
     return parsed

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from runner.config.reference import Reference
 from runner.config.section import Section
 
@@ -15,5 +17,5 @@ class ResourceSection(Section):
     """A callable that returns a context manager, async or sync."""
     scope: Literal["run", "rollout"] = "run"
     """`run`: one for the whole run; `rollout`: a fresh one for each. Default: `run`, the cheaper."""
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments for `open`."""

@@ -28,7 +28,7 @@ class RewardSection(Section):
     combine: Literal["weighted_mean", "weighted_sum", "min", "product", "all"] = "weighted_mean"
     """`weighted_mean`, `weighted_sum`, `min`, `product`, or `all` (1.0 if every score is at least 1, else 0.0).
     Default: `weighted_mean`, which stays in the range of the scores."""
-    weights: dict[str, Annotated[float, Field(ge=0)]] = {}
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """How much each grader counts. Default: 1.0 for each that is not named here and not `measured`."""
     measured: Array[str] = ()
     """Graders that are reported and never part of the reward."""

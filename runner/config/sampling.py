@@ -33,5 +33,5 @@ class SamplingSection(Section):
     seed: Seed | None = None
     """A whole number, the same for every call, or `"per-attempt"`, one derived from row and attempt so that attempts
     differ and a re-run repeats them. Default: none is sent, because some providers refuse the parameter."""
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = Field(default_factory=dict)
     """Parameters passed through to the endpoint untouched, such as `top_k` or `chat_template_kwargs`."""

@@ -41,11 +41,11 @@ def _expect(value: Any) -> Any:
 class ToolTest(Section):
     """A golden case of a tool, run by `osmosis-run test`."""
 
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
     """The arguments, as the model would give them."""
     expect: Annotated[Expect, BeforeValidator(_expect), WithJsonSchema({})]
     """The result: a value, or `{ contains | equals | matches | error = … }`."""
-    row: dict[str, Any] = {}
+    row: dict[str, Any] = Field(default_factory=dict)
     """The dataset row the call is made for. Default: empty."""
 
 
@@ -74,9 +74,9 @@ class ToolSection(Section):
     """The callable, sync or async: `"package.module:name"` or `"./file.py:name"`."""
     description: str | None = None
     """What the model is told the tool does. Default: the first paragraph of the callable's docstring."""
-    parameters: Annotated[
-        dict[str, Any] | Literal["signature"], PlainValidator(_parameters), _PARAMETERS_SCHEMA
-    ] = "signature"
+    parameters: Annotated[dict[str, Any] | Literal["signature"], PlainValidator(_parameters), _PARAMETERS_SCHEMA] = (
+        "signature"
+    )
     """The arguments as JSON Schema 2020-12, or `"signature"`: derived from type hints and docstring, which is the
     default because the callable already says it."""
     concurrency: Annotated[Annotated[int, Field(ge=1)] | None, OPERATION] = None
@@ -88,7 +88,7 @@ class ToolSection(Section):
     max_output: Annotated[int, Field(ge=1)] = 16000
     """The longest result, in characters; the middle of a longer one is cut and the cut is said. Default 16000, about
     4000 tokens."""
-    inject: dict[str, str] = {}
+    inject: dict[str, str] = Field(default_factory=dict)
     """Arguments the model never sees, by name: `"resource:NAME"`, `"row"`, `"row.COLUMN"`, `"rollout_id"`,
     `"attempt"`."""
     tests: Annotated[Array[ToolTest], OPERATION] = ()

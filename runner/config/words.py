@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runner.config.cures import Case, better_reference, cure, found, is_plain, table_help, word_fix
 from runner.config.fields import lookup
 from runner.config.graders import KINDS
 from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted, unknown_key
-from runner.diag.diagnostic import Diagnostic, Fix, Path, Place
+from runner.diag.diagnostic import Diagnostic, Fix, Path
 from runner.diag.suggest import alternatives, nearest
 
 if TYPE_CHECKING:
@@ -59,32 +60,10 @@ class Problem:
     meant: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    path: Path
-    value: Any
-    context: Mapping[str, Any]
-    type: str
-    tree: Mapping[str, Any]
-    origins: Origins
-
-    @property
-    def name(self) -> str:
-        return dotted(self.path)
-
-    @property
-    def place(self) -> Place | None:
-        return self.origins.value_place(self.path)
-
-    @property
-    def key_place(self) -> Place | None:
-        return self.origins.key_place(self.path)
-
-
 def problem(error: ErrorDetails, tree: Mapping[str, Any], origins: Origins) -> Problem:
     """What the file did wrong, from one refusal."""
     path = path_of(error["loc"], tree)
-    case = _Case(path, error["input"], error.get("ctx", {}), error["type"], tree, origins)
+    case = Case(path, error["input"], error.get("ctx", {}), error["type"], tree, origins)
     if error["type"] == "extra_forbidden":
         unknown = unknown_key(path, tree, origins)
         return Problem(path, path, unknown.finding, (*path[:-1], unknown.meant) if unknown.meant else None)
@@ -100,7 +79,7 @@ def path_of(loc: tuple[str | int, ...], tree: Mapping[str, Any]) -> Path:
     return tuple(loc)
 
 
-def _missing(case: _Case) -> Diagnostic:
+def _missing(case: Case) -> Diagnostic:
     parent, key = case.path[:-1], case.path[-1]
     place = case.origins.key_place(parent)
     if isinstance(key, int):
@@ -109,93 +88,40 @@ def _missing(case: _Case) -> Diagnostic:
     return Diagnostic("missing-key", f"`{dotted(parent)}` needs `{key}`", place, label)
 
 
-def _sample(case: _Case) -> str:
+def _sample(case: Case) -> str:
     known = lookup(case.path, case.tree)
     samples = {"call": '"module:name"', "open": '"module:name"', "criteria": "[{ id = …, text = … }]"}
     samples |= {"input": "0.25", "output": "2.00", "choices": '["A", "B"]', "expect": "…", "schema": "{ … }"}
     return samples.get(str(case.path[-1]), '"…"' if known is not None and known.annotation is str else "…")
 
 
-def _wrong_type(case: _Case) -> Diagnostic:
+def _wrong_type(case: Case) -> Diagnostic:
     wanted = _TYPES[case.type]
-    label, text = _cure(case, wanted)
-    found = _found(case.value, show=case.type != "string_type" and not looks_secret(case.path))
+    label, text = cure(case, wanted)
+    found = found(case.value, show=case.type != "string_type" and not looks_secret(case.path))
     place = case.place if case.place is not None else case.key_place
-    exact = place is not None and place == case.place and _plain(case, place)
+    exact = place is not None and place == case.place and is_plain(case, place)
     fix = Fix(place, text) if text and place is not None and exact else None
-    helps = _table_help(case) if wanted == "a table" else ()
+    helps = table_help(case) if wanted == "a table" else ()
     return Diagnostic(
         "wrong-type", f"`{case.name}` must be {wanted}, found {found}", place, label, fix=fix, helps=helps
     )
 
 
-def _plain(case: _Case, place: Place) -> bool:
-    """Whether the text at `place` is the value and nothing else, so that it may be replaced."""
-    written = place.source.text[place.start : place.end]
-    if isinstance(case.value, str):
-        return written in (f'"{case.value}"', f"'{case.value}'", case.value)
-    return not written.startswith("[")
-
-
-def _cure(case: _Case, wanted: str) -> tuple[str, str | None]:
-    """The label under the caret, and the text to write instead where that is mechanical."""
-    value, place = case.value, case.place
-    written = place.source.text[place.start : place.end] if place is not None else ""
-    if isinstance(value, str) and not looks_secret(case.path):
-        bare = value.strip()
-        if wanted in ("a number", "a whole number") and re.fullmatch(_NUMBERS[wanted], bare):
-            return f"remove the quotes: `{bare}`", bare
-        if wanted.startswith("`true`") and bare.lower() in ("true", "false", "yes", "no", "on", "off"):
-            word = "true" if bare.lower() in ("true", "yes", "on") else "false"
-            return (f"remove the quotes: `{word}`" if bare == word else f"write `{word}`"), word
-    if wanted == "a string" and isinstance(value, int | float) and not looks_secret(case.path):
-        text = f'"{written or value}"'
-        return f"add quotes: `{text}`", text
-    if wanted == "a whole number" and isinstance(value, float) and value.is_integer():
-        return f"write `{int(value)}`", str(int(value))
-    if wanted == "an array" and not isinstance(value, dict | list) and written:
-        return f"put it in brackets: `[{written}]`", f"[{written}]"
-    return f"expected {wanted}", None
-
-
-_NUMBERS = {"a number": r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", "a whole number": r"[+-]?\d+"}
-
-
-def _table_help(case: _Case) -> tuple[str, ...]:
-    """How the table would be written, for a value that someone put where a table belongs."""
-    if len(case.path) != 1 or not isinstance(case.value, str | list):
-        return ()
-    section = str(case.path[0])
-    if section == "model" and isinstance(case.value, str):
-        return (f'write it as a table: `[model]` with `id = "{case.value}"`',)
-    if section in ("tools", "graders", "roles", "resources"):
-        return (f"each has its own table: `[{section}.NAME]`",)
-    return (f"write it as a table: `[{section}]`",)
-
-
-def _found(value: Any, *, show: bool = True) -> str:
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, int | float):
-        return f"the number {value}" if show else "a number"
-    names = ((str, "a string"), (dict, "a table"), (list | tuple, "an array"))
-    return next((name for kind, name in names if isinstance(value, kind)), "a date or time")
-
-
-def _bound(case: _Case) -> Diagnostic:
+def _bound(case: Case) -> Diagnostic:
     words, key = _BOUNDS[case.type]
     limit = case.context[key]
     bound = words.format(int(limit) if isinstance(limit, float) and limit.is_integer() else limit)
     return Diagnostic("out-of-range", f"`{case.name}` must be {bound}, found {case.value}", case.place, bound)
 
 
-def _too_small(case: _Case) -> Diagnostic:
+def _too_small(case: Case) -> Diagnostic:
     bound = str(case.context["bound"])
     shown = f"`{case.value}`" if isinstance(case.value, str) else str(case.value)
     return Diagnostic("out-of-range", f"`{case.name}` must be {bound}, found {shown}", case.place, bound)
 
 
-def _length(case: _Case) -> Diagnostic:
+def _length(case: Case) -> Diagnostic:
     least, most = case.context.get("min_length"), case.context.get("max_length")
     if case.type == "too_long":
         bound = f"at most {most} values"
@@ -204,13 +130,13 @@ def _length(case: _Case) -> Diagnostic:
     return Diagnostic("out-of-range", f"`{case.name}` must have {bound}", case.place, bound)
 
 
-def _literal(case: _Case) -> Diagnostic:
+def _literal(case: Case) -> Diagnostic:
     expected = str(case.context["expected"])
     words = re.findall(r"'([^']*)'", expected)
     if not words:
         return _fixed(case, expected)
     if not isinstance(case.value, str):
-        message = f"`{case.name}` must be a string, found {_found(case.value)}"
+        message = f"`{case.name}` must be a string, found {found(case.value)}"
         return Diagnostic("wrong-type", message, case.place, f"one of: {', '.join(words)}")
     if case.path[-1] == "kind" and case.path[0] == "graders":
         return _kind(case, "grader kind", words)
@@ -218,43 +144,35 @@ def _literal(case: _Case) -> Diagnostic:
     label = f"did you mean `{near}`?" if near else f"one of: {', '.join(words)}"
     notes = (f"values of `{case.name}`: {', '.join(words)}",) if near else ()
     message = f"`{case.name}` cannot be `{case.value}`"
-    return Diagnostic("unknown-value", message, case.place, label, notes=notes, fix=_word_fix(case, near))
+    return Diagnostic("bad-choice", message, case.place, label, notes=notes, fix=word_fix(case, near))
 
 
-def _fixed(case: _Case, expected: str) -> Diagnostic:
+def _fixed(case: Case, expected: str) -> Diagnostic:
     """A value of which only one is possible: `true` of a switch, the version of the format."""
     word = expected.lower()
     if case.path == ("schema",) and isinstance(case.value, int) and not isinstance(case.value, bool):
         helps = ("update osmosis-run, or write the file in format 1",)
         message = f"this osmosis-run reads format 1, the file says `schema = {case.value}`"
-        return Diagnostic("unknown-value", message, case.place, "must be `1`", helps=helps)
-    message = f"`{case.name}` must be `{word}`, found {_found(case.value)}"
+        return Diagnostic("schema-version", message, case.place, "must be `1`", helps=helps)
+    message = f"`{case.name}` must be `{word}`, found {found(case.value)}"
     return Diagnostic("wrong-type", message, case.place, f"write `{word}`, or remove the key")
 
 
-def _word_fix(case: _Case, near: str | None) -> Fix | None:
-    place = case.place
-    if near is None or place is None or not isinstance(case.value, str):
-        return None
-    written = place.source.text[place.start : place.end]
-    return Fix(place, written.replace(case.value, near)) if case.value in written else None
-
-
-def _tag_missing(case: _Case) -> Diagnostic:
+def _tag_missing(case: Case) -> Diagnostic:
     place = case.origins.key_place(case.path)
     notes = (f"grader kinds: {', '.join(KINDS)}",)
     return Diagnostic("missing-key", f"`{case.name}` needs `kind`", place, 'add `kind = "exact"`', notes=notes)
 
 
-def _tag_unknown(case: _Case) -> Diagnostic:
+def _tag_unknown(case: Case) -> Diagnostic:
     value = case.value.get("kind") if isinstance(case.value, Mapping) else case.value
-    inner = _Case((*case.path, "kind"), value, {}, "unknown_kind", case.tree, case.origins)
+    inner = Case((*case.path, "kind"), value, {}, "unknown_kind", case.tree, case.origins)
     if not isinstance(value, str):
-        return Diagnostic("wrong-type", f"`{inner.name}` must be a string, found {_found(value)}", inner.place)
+        return Diagnostic("wrong-type", f"`{inner.name}` must be a string, found {found(value)}", inner.place)
     return _kind(inner, "grader kind", list(KINDS))
 
 
-def _unknown_kind(case: _Case) -> Diagnostic:
+def _unknown_kind(case: Case) -> Diagnostic:
     if str(case.context["noun"]) == "agent":
         helps = ('your own class is named by reference: `"package.module:Class"`',)
         found = _kind(case, "agent", list(case.context["kinds"]))
@@ -262,31 +180,34 @@ def _unknown_kind(case: _Case) -> Diagnostic:
     return _kind(case, str(case.context["noun"]), list(case.context["kinds"]))
 
 
-def _kind(case: _Case, noun: str, kinds: list[str]) -> Diagnostic:
+def _kind(case: Case, noun: str, kinds: list[str]) -> Diagnostic:
     near = nearest(str(case.value), kinds)
     label = f"did you mean `{near}`?" if near else ""
     notes = (f"{noun}s: {alternatives(kinds)}",)
     message = f"no {noun} is called `{case.value}`"
-    return Diagnostic("unknown-kind", message, case.place, label, notes=notes, fix=_word_fix(case, near))
+    return Diagnostic("unknown-kind", message, case.place, label, notes=notes, fix=word_fix(case, near))
 
 
-def _quantity(case: _Case) -> Diagnostic:
+def _quantity(case: Case) -> Diagnostic:
     wanted, cure = str(case.context["what"]), str(case.context["cure"])
-    shown = f"`{case.value}`" if isinstance(case.value, str) else _found(case.value)
+    shown = f"`{case.value}`" if isinstance(case.value, str) else found(case.value)
     message = f"`{case.name}` must be {wanted} with a unit, found {shown}"
     text = cure.removeprefix("write a unit: `").removesuffix("`")
     place = case.place
     fix = Fix(place, text) if case.context["bare"] and place is not None else None
-    return Diagnostic("needs-unit", message, place, cure, fix=fix)
+    return Diagnostic(_QUANTITIES[wanted], message, place, cure, fix=fix)
 
 
-def _choice(case: _Case) -> Diagnostic:
+_QUANTITIES = {"a duration": "bad-duration", "a size": "bad-size", "an amount of money": "bad-money"}
+
+
+def _choice(case: Case) -> Diagnostic:
     wanted = str(case.context["wanted"])
-    message = f"`{case.name}` must be {wanted}, found {_found(case.value)}"
+    message = f"`{case.name}` must be {wanted}, found {found(case.value)}"
     return Diagnostic("wrong-type", message, case.place, f"expected {wanted}")
 
 
-def _exactly_one(case: _Case) -> Diagnostic:
+def _exactly_one(case: Case) -> Diagnostic:
     words, found = list(case.context["keys"]), list(case.context["found"])
     message = f"`{case.name}` takes exactly one of {', '.join(f'`{word}`' for word in words)}"
     if found:
@@ -295,40 +216,27 @@ def _exactly_one(case: _Case) -> Diagnostic:
     return Diagnostic("one-of", message, case.place, f"did you mean `{near}`?" if near else "add one")
 
 
-def _secret(case: _Case) -> Diagnostic:
+def _secret(case: Case) -> Diagnostic:
     helps = ("keep the key in the environment; if this file was ever shared, replace the key",)
     message = f"`{case.name}` holds a secret in the file"
     return Diagnostic("secret-in-file", message, case.place, 'name the variable instead: `{ env = "NAME" }`', helps)
 
 
-def _text_or_file(case: _Case) -> Diagnostic:
-    found = "a table with other keys" if case.context.get("table") else _found(case.value)
+def _text_or_file(case: Case) -> Diagnostic:
+    found = "a table with other keys" if case.context.get("table") else found(case.value)
     message = f'`{case.name}` must be a string or `{{ file = "…" }}`, found {found}'
     return Diagnostic("wrong-type", message, case.place, 'write `"…"` or `{ file = "…" }`')
 
 
-def _reference(case: _Case) -> Diagnostic:
+def _reference(case: Case) -> Diagnostic:
     text = str(case.value)
-    label, better = _better_reference(text)
-    fix = _word_fix(case, better) if better else None
+    label, better = better_reference(text)
+    fix = word_fix(case, better) if better else None
     message = f"`{case.name}` must name code as `package.module:name` or `./file.py:name`, found `{text}`"
     return Diagnostic("bad-reference", message, case.place, label, fix=fix)
 
 
-def _better_reference(text: str) -> tuple[str, str | None]:
-    if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text):
-        module, _, name = text.rpartition(".")
-        return f"put a colon before the name: `{module}:{name}`", f"{module}:{name}"
-    if re.fullmatch(r"[^./:][^:]*\.py:[A-Za-z_][\w.]*", text):
-        return f"begin with `./`: `./{text}`", f"./{text}"
-    if text.endswith(".py"):
-        return f"add the name: `{text if text.startswith('.') else './' + text}:NAME`", None
-    if re.fullmatch(r"[A-Za-z_]\w*", text):
-        return f"add the module: `module:{text}`", None
-    return "", None
-
-
-def _pattern(case: _Case) -> Diagnostic:
+def _pattern(case: Case) -> Diagnostic:
     pattern = str(case.context["pattern"])
     for part, wanted, cure in _PATTERNS:
         if part in pattern:
@@ -337,17 +245,17 @@ def _pattern(case: _Case) -> Diagnostic:
     return _other(case)
 
 
-def _empty(case: _Case) -> Diagnostic:
+def _empty(case: Case) -> Diagnostic:
     return Diagnostic("bad-value", f"`{case.name}` must name a file or folder", case.place, "this names nothing")
 
 
-def _other(case: _Case) -> Diagnostic:
+def _other(case: Case) -> Diagnostic:
     """For a refusal nobody foresaw: the place is right even where the words are general."""
-    found = "" if looks_secret(case.path) else f", found {_found(case.value)}"
+    found = "" if looks_secret(case.path) else f", found {found(case.value)}"
     return Diagnostic("bad-value", f"`{case.name}` cannot have this value{found}", case.place)
 
 
-_FINDINGS: dict[str, Callable[[_Case], Diagnostic]] = {
+_FINDINGS: dict[str, Callable[[Case], Diagnostic]] = {
     **dict.fromkeys(_TYPES, _wrong_type),
     **dict.fromkeys(_BOUNDS, _bound),
     "too_small": _too_small,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from runner.config.reference import REFERENCE_PATTERN, Reference, Text
@@ -51,5 +51,5 @@ class WorkflowSection(Section):
     stop_when: Array[str] = ("no_tool_call",)
     """What ends the `tools` agent: `no_tool_call`, an answer without a tool call, and `tool:NAME`, a call of that
     tool. Default: an answer, because every model can give one."""
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
     """Settings for your own agent class, validated by its `AgentWorkflowConfig`."""

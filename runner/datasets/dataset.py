@@ -19,6 +19,7 @@ class Row:
     id: str
     data: Mapping[str, Any]
     digest: str
+    line: int = 0
 
 
 class Dataset(Protocol):
@@ -35,4 +36,11 @@ class Dataset(Protocol):
 
 
 class DatasetError(Exception):
-    """A record or a file that cannot be read. The message starts with `file:line:` where a line is known."""
+    """A record or a file that cannot be read. The message starts with `file:line:` where a line is known.
+
+    `hint` says what to do about it, or is empty.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint

@@ -43,7 +43,7 @@ def explain_string(trouble: Trouble) -> Diagnostic | None:
     if trouble.what.startswith(("Unterminated", "Illegal character", "Found invalid", 'Expected "\'"')):
         character = trouble.text[trouble.at : trouble.at + 1]
         if character in ("", "\n", "\r"):
-            end = max(trouble.line_end, start + 1)
+            end = start + len(trouble.text[start:].split("\n", 1)[0].rstrip())
             advice = f"text over several lines stands between `{quote[0] * 3}`"
             return trouble.finding("a string is not closed", start, end, f"write `{quote[0]}` at its end", help=advice)
         return _illegal(trouble)
@@ -107,8 +107,8 @@ def explain_value(trouble: Trouble) -> Diagnostic | None:
         return trouble.finding("TOML has no `(…)`", start, end, "a list stands between `[` and `]`")
     if token[0] in "\"'":
         return _after_string(trouble, start)
-    if "Invalid date" in trouble.what or re.match(r"\d{4}-\d\d-\d\d", token):
-        return trouble.finding(f"`{token}` is not a date", start, end, "correct it, or put quotes around it")
+    if "Invalid date" in trouble.what or re.match(r"\d{4}-\d\d-\d\d|\d\d:\d\d", token):
+        return trouble.finding(f"`{token}` is no date or time", start, end, "correct it, or put quotes around it")
     return _number(trouble, start, token) or _unquoted(trouble, start, token)
 
 

@@ -36,6 +36,9 @@ def _clash(source: Source, spans: Spans, last: Definition, first: dict[Path, Def
     for length in range(len(last.path) - 1, 0, -1):
         holder = first.get(last.path[:length])
         if holder is not None and not holder.header:
+            if shown(last.path) == shown(holder.path):
+                message = f"`{shown(last.path)}` is both a value and an array of tables"
+                return _finding(source, message, last.place, "rename one of them", holder.place)
             message = f"`{shown(last.path)}` cannot be added to `{shown(holder.path)}`, which is already set to a value"
             return _finding(source, message, last.place, "remove it, or write it into the first", holder.place)
     path = tuple(part for part in last.path if isinstance(part, str)) if last.header else last.path

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from runner.diag.codes import CODES
 from runner.diag.diagnostic import Diagnostic, Place, Report
+from runner.diag.line import visible
 from runner.diag.secret import redacted, secret_ranges
 
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -17,7 +18,7 @@ _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def to_json_lines(report: Report) -> str:
     """One JSON object a line for each finding; lines and columns from 1, columns in characters, ends exclusive."""
     lines = (json.dumps(_json(redacted(finding)), ensure_ascii=False) + "\n" for finding in report)
-    return "".join(lines).encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be written
+    return "".join(lines).encode("utf-8", "backslashreplace").decode()  # a lone surrogate, as an escape
 
 
 def _json(finding: Diagnostic) -> dict[str, Any]:
@@ -66,12 +67,14 @@ def _annotation(finding: Diagnostic) -> str:
     if place is not None and place.source.origin == "file":
         line, column = place.source.line_column(place.start)
         end_line, end_column = place.source.line_column(max(place.end - 1, place.start))
-        properties = {"file": place.source.name, "line": line, "endLine": end_line, "col": column}
-        properties["endColumn"] = end_column  # the last column, inclusive
+        properties = {"file": place.source.name, "line": line, "endLine": end_line}
+        if line == end_line:  # GitHub takes columns only within one line, the last one inclusive
+            properties |= {"col": column, "endColumn": end_column}
     properties["title"] = finding.code
     said = "" if place is None or place.source.origin == "file" else f"{_name(place)}: "
-    text = "\n".join(_sentences(finding, said))
-    return f"::{finding.severity} {','.join(f'{key}={_property(value)}' for key, value in properties.items())}::{_data(text)}"
+    text = "\n".join(visible(line) for one in _sentences(finding, said) for line in one.split("\n"))
+    head = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{finding.severity} {head}::{_data(text)}"
 
 
 def _sentences(finding: Diagnostic, before: str = "") -> Iterator[str]:

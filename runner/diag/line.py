@@ -49,6 +49,9 @@ class Line:
         return sum(cell.width for cell in self.cells[start:end])
 
 
+_SECRET, _REST = Cell("…", 1), Cell("", 0)
+
+
 def show_line(source: Source, number: int, focus: int) -> Line:
     """Line `number` of `source`, its window around the character `focus` (from 0)."""
     text = source.line_text(number)
@@ -73,11 +76,8 @@ def _cells(text: str, hidden: list[tuple[int, int]]) -> list[Cell]:
     cells: list[Cell] = []
     column = 0
     for index, character in enumerate(text):
-        within = next((pair for pair in hidden if pair[0] <= index < pair[1]), None)
-        if within is not None:
-            cell = Cell("…", 1) if index == within[0] else Cell("", 0)
-        else:
-            cell = _cell(character, column)
+        secret = next((start for start, end in hidden if start <= index < end), None)
+        cell = _cell(character, column) if secret is None else _SECRET if index == secret else _REST
         column += cell.width
         cells.append(cell)
     return cells

@@ -59,7 +59,7 @@ class _Painter:
         yield f"{self.paint(_address(finding.place), 'place')} {head}" if finding.place else head
         marks = [_Mark(finding.place, finding.label, True)] if finding.place else []
         marks += [_Mark(place, label, False) for place, label in finding.related]
-        width = max((len(_number(mark.place)) for mark in marks), default=1)
+        width = max((len(_number(mark.place)) for mark in marks), default=1) or 1
         for index, group in enumerate(_by_source(marks)):
             if index or not finding.place:
                 yield f"{' ' * width}{self.paint(':::', 'gutter')} {_address(group[0].place)}"

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 from runner.diag.diagnostic import Diagnostic, Source
 
-_PAIR = re.compile(
-    r"(?P<key>[\w-]*(?:_key|-key|apikey|token|secret|password|authorization)[\w-]*)[\"']?[ \t]*[=:][ \t]*"
-    r"(?P<value>\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|[^\s\"'\[{,}\]#][^\n,}\]#]*)",
-    re.IGNORECASE | re.DOTALL,
+_KEY = re.compile(r"(?<![\w-])(?P<key>[\w-]++)[\"']?[ \t]*+[=:][ \t]*+")
+_VALUE = re.compile(
+    r"\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|[^\s\"'\[{,}\]#][^\n,}\]#]*",
+    re.DOTALL,
 )
-_COUNTS = re.compile(r"(?:\w+_)?tokens|\w*token_ids", re.IGNORECASE)
+_COUNTS = re.compile(r"(?:\w+_)?tokens|\w*token_ids")
 _PLAIN = re.compile(r"[+-]?[\d_.]+|true|false", re.IGNORECASE)
 _SHORTEST = 4  # shorter values are not looked for in messages: they would be found in half the words
 
@@ -27,12 +27,15 @@ def secret_ranges(source: Source) -> tuple[tuple[int, int], ...]:
 
     Keys that count tokens (`max_tokens`) or ask for their ids do not hide anything.
     """
-    ranges = []
-    for pair in _PAIR.finditer(source.text):
-        key, value = pair["key"].lower(), pair["value"].rstrip()
-        if _COUNTS.fullmatch(key) or _PLAIN.fullmatch(value) or not _names_secret(key):
+    ranges: list[tuple[int, int]] = []
+    for pair in _KEY.finditer(source.text):
+        if not _names_secret(pair["key"].lower()) or (ranges and pair.end() < ranges[-1][1]):
             continue
-        start, end = pair.start("value"), pair.start("value") + len(value)
+        found = _VALUE.match(source.text, pair.end())
+        value = found.group().rstrip() if found else ""
+        if not value or _PLAIN.fullmatch(value):
+            continue
+        start, end = pair.end(), pair.end() + len(value)
         quote = next((one for one in ('"""', "'''", '"', "'") if value.startswith(one)), "")
         start += len(quote)
         if quote and end - start >= len(quote) and value.endswith(quote):
@@ -43,6 +46,8 @@ def secret_ranges(source: Source) -> tuple[tuple[int, int], ...]:
 
 
 def _names_secret(key: str) -> bool:
+    if _COUNTS.fullmatch(key):
+        return False
     holds = any(word in key for word in ("token", "secret", "password", "authorization"))
     return holds or key.endswith(("_key", "-key", "apikey"))
 
@@ -53,9 +58,9 @@ def redacted(finding: Diagnostic) -> Diagnostic:
     A fix that would spell a secret is left out: what is shown is for reading, `apply_fixes` takes the report itself.
     """
     sources = {place.source for place in (finding.place, *(place for place, _ in finding.related)) if place}
-    secrets = {
-        source.text[start:end] for source in sources for start, end in secret_ranges(source) if end - start >= _SHORTEST
-    }
+    values = {source.text[start:end] for source in sources for start, end in secret_ranges(source)}
+    secrets = {value for value in values if len(value) >= _SHORTEST}
+    secrets |= {word for value in values for word in value.split() if len(word) >= 2 * _SHORTEST}  # `Bearer …`
     if not secrets:
         return finding
     longest_first = sorted(secrets, key=len, reverse=True)

@@ -30,7 +30,7 @@ def explain_syntax(source: Source, error: Exception) -> Diagnostic:
         found = explain_duplicate(source, walk(source.text), trouble.at)
         if found:
             return found
-    for explain in (_too_much, _marks, _bracket, explain_string, _key, _header, _after_statement, explain_value):
+    for explain in (_too_much, _marks, explain_string, _bracket, _key, _header, _after_statement, explain_value):
         found = explain(trouble)
         if found:
             return found
@@ -136,13 +136,18 @@ def _array_ends(trouble: Trouble) -> bool:
         return True
     before = trouble.text[trouble.line_start : trouble.at].strip(" \t[")
     fresh = not before or (trouble.rest.startswith("=") and re.fullmatch(r"[A-Za-z0-9_.-]+", before) is not None)
-    return fresh and trouble.line_start > trouble.spans.open[0] and _STATEMENT.match(trouble.text, trouble.line_start) is not None
+    return (
+        fresh
+        and trouble.line_start > trouble.spans.open[0]
+        and _STATEMENT.match(trouble.text, trouble.line_start) is not None
+    )
 
 
 def _inline_table(trouble: Trouble, opening: int) -> Diagnostic | None:
     before = trouble.text[: trouble.at].rstrip(" \t")
     if trouble.text.startswith("{{", opening) or (before.endswith("{") and trouble.rest.startswith(("{", "%"))):
-        found = re.compile(r"[^\n#]*\}\}").match(trouble.text, opening)
+        alone = opening == trouble.spans.open[0]  # then all of the line is the template
+        found = re.compile(r"[^\n#]*[^\s#]" if alone else r"[^\n#]*\}\}").match(trouble.text, opening)
         end = found.end() if found else trouble.line_end
         put = f'"{trouble.text[opening:end]}"' if '"' not in trouble.text[opening:end] else None
         return trouble.finding("a template is a string and needs quotes", opening, end, "put quotes around it", put=put)
@@ -180,6 +185,8 @@ def _key(trouble: Trouble) -> Diagnostic | None:
         return trouble.finding("a table header without a name", start, trouble.line_end, "write a name: `[name]`")
     if trouble.rest.startswith(("]", "}", ")")):
         bracket = trouble.rest[0]
+        if bracket == "]" and line.lstrip().startswith("["):
+            return trouble.finding("a part of the table's name is missing", trouble.at, trouble.at, "write it here")
         return trouble.finding(f"`{bracket}` closes nothing", trouble.at, trouble.at + 1, "remove it or open it before")
     word = re.match(r"[^\s=]+", trouble.rest)
     if word is None:

@@ -13,7 +13,7 @@ from typing import Any
 from runner.graders.answer import AnswerGrader, short
 from runner.graders.grader import GraderMisfit, Score
 from runner.graders.labels import Expect
-from runner.graders.latex import last_boxed, plain
+from runner.graders.latex import boxed, plain
 from runner.records.failure import GraderError
 
 _LOOK = 20_000
@@ -62,7 +62,7 @@ class ChoiceGrader(AnswerGrader):
 
     def _chosen(self, text: str) -> tuple[set[int], str]:
         """The options that `text` chooses, from the most explicit way of saying so to the least."""
-        text = last_boxed(text) or text
+        text = boxed(text) or text
         alone = self._index(text)
         if alone is not None:
             return {alone}, "alone"
@@ -80,7 +80,7 @@ class ChoiceGrader(AnswerGrader):
         letter = rf"(?<![A-Za-z])({self._any})(?![A-Za-z'’])"
         more = rf"(?:[\s*_)\]]*(?:,|/|\bor\b|\band\b|&)[\s*_(\[]*{letter})*"
         last: re.Match[str] | None = None
-        for last in re.finditer(says + letter + more, text, re.IGNORECASE):
+        for last in re.finditer(says + letter + more, text, re.IGNORECASE):  # noqa: B007
             pass
         if last is None:
             # "The answer is Paris": the options named after the last such words.

@@ -1,6 +1,6 @@
 """`exact`: the answer is the expected text, up to what the file says to ignore.
 
-White space at both ends never counts, and both sides are brought to the same Unicode form.
+Both sides are brought to the same Unicode form first: two ways to encode an accent are one text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from runner.graders.labels import Expect
 
 
 class ExactGrader(AnswerGrader):
-    """1 when the answer equals the expected text, else 0. Keywords of `AnswerGrader` go through."""
+    """1 when the answer equals the expected text, else 0. Keywords of `AnswerGrader` go through.
+
+    With `ignore_space`, runs of white space count as one space and none at the ends; without, each character counts.
+    """
 
     def __init__(
         self,
         expect: Expect | None = None,
         *,
         ignore_case: bool = False,
-        ignore_space: bool = False,
+        ignore_space: bool = True,
         ignore_punctuation: bool = False,
         **answer: Any,
     ) -> None:
@@ -39,4 +42,4 @@ class ExactGrader(AnswerGrader):
             text = text.casefold()
         if self._ignore_punctuation:
             text = "".join(character for character in text if not unicodedata.category(character).startswith("P"))
-        return "".join(text.split()) if self._ignore_space else text.strip()
+        return " ".join(text.split()) if self._ignore_space else text

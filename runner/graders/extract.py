@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runner.graders.last_number import last_number
-from runner.graders.latex import last_boxed
+from runner.graders.grader import GraderMisfit
+from runner.graders.latex import boxed
 from runner.graders.number import parse_number
+from runner.graders.number_in import first_number, last_number
 from runner.graders.patterns import LONG, Pattern, Take
 from runner.graders.worker import Workers
 
@@ -60,12 +61,20 @@ class Regex:
 
 @dataclass(frozen=True)
 class After:
-    """The rest of the line after the last `marker`; the next line that is not blank, when that rest is."""
+    """The rest of the line after the last `marker`; the next line that is not blank, when that rest is.
+
+    Raises `GraderMisfit` for an empty marker.
+    """
 
     marker: str
+    take: Take = "last"
+
+    def __post_init__(self) -> None:
+        if not self.marker:
+            raise GraderMisfit("the marker after which to look is empty")
 
     def extract(self, text: str) -> str | None:
-        _, found, rest = text.rpartition(self.marker)
+        _, found, rest = text.rpartition(self.marker) if self.take == "last" else text.partition(self.marker)
         return _first_line(rest) if found else None
 
     def __str__(self) -> str:
@@ -77,13 +86,17 @@ class Tag:
     """What stands in the last complete `<name>...</name>`; case of the tag does not matter."""
 
     name: str
+    take: Take = "last"
 
     def extract(self, text: str) -> str | None:
         closing = re.compile(rf"</{re.escape(self.name)}\s*>", re.IGNORECASE)
         opening = re.compile(rf"<{re.escape(self.name)}(?:\s[^<>]*)?>", re.IGNORECASE)
         ends = [found.start() for found in closing.finditer(text)]
         starts = [found.end() for found in opening.finditer(text) if ends and found.end() <= ends[-1]]
-        return text[starts[-1] : next(end for end in ends if end >= starts[-1])] if starts else None
+        if not starts:
+            return None
+        start = starts[-1 if self.take == "last" else 0]
+        return text[start : next(end for end in ends if end >= start)]
 
     def __str__(self) -> str:
         return f"the tag <{self.name}>"
@@ -93,8 +106,10 @@ class Tag:
 class Boxed:
     """What stands in the last complete `\\boxed{...}` or `\\fbox{...}`."""
 
+    take: Take = "last"
+
     def extract(self, text: str) -> str | None:
-        return last_boxed(text)
+        return boxed(text, self.take)
 
     def __str__(self) -> str:
         return "\\boxed{...}"
@@ -132,11 +147,13 @@ class LastLine:
 
 
 @dataclass(frozen=True)
-class LastNumber:
+class Number:
     """The last number in the text, with its sign, currency and percent sign."""
 
+    take: Take = "last"
+
     def extract(self, text: str) -> str | None:
-        return last_number(text)
+        return last_number(text) if self.take == "last" else first_number(text)
 
     def __str__(self) -> str:
         return "a number"
@@ -148,7 +165,7 @@ class MathAnswer:
     else the last line when it is short and holds no prose, else the last number."""
 
     def extract(self, text: str) -> str | None:
-        found = last_boxed(text) or After("####").extract(text)
+        found = boxed(text) or After("####").extract(text)
         if found:
             return found
         whole = text.strip()

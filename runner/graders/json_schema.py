@@ -77,7 +77,7 @@ def _compiled(schema: Mapping[str, Any] | bool) -> Any:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise GraderMisfit(f"not a valid JSON Schema at {error.json_path}: {error.message}") from error
-    resolver = Registry().with_resource("", _resource(schema)).resolver()  # type: ignore[var-annotated]
+    resolver = Registry().with_resource("", _resource(schema)).resolver()
     for reference in _references(schema):
         try:
             resolver.lookup(reference)
@@ -96,7 +96,8 @@ def _references(schema: Any) -> set[str]:
     if isinstance(schema, Mapping):
         own = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set()
         return own.union(*(_references(value) for value in schema.values()))
-    return set().union(*(_references(value) for value in schema)) if isinstance(schema, list) else set()
+    found: set[str] = set()
+    return found.union(*(_references(value) for value in schema)) if isinstance(schema, list) else found
 
 
 def _mentions(schema: Any, words: frozenset[str]) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from operator import itemgetter
+from typing import Literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s+([^\s{}$\\]+)")
@@ -33,30 +35,29 @@ _SIGNS = str.maketrans(
 )
 _DOLLAR = "\ue000"
 _WRAPS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"))
+_LAYERS = 16
+"""Nobody wraps an answer deeper; unwrapping each layer reads the text once."""
 _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("«", "»"))
 
 
-def last_boxed(text: str) -> str | None:
+def boxed(text: str, take: Literal["first", "last"] = "last") -> str | None:
     """What stands in the last complete `\\boxed{...}` or `\\fbox{...}`, braces balanced; also `\\boxed 5`.
 
     "Last" is the one that opens last, so an inner box wins over the outer one. None if there is none.
     """
+    boxes = [(found.start(), found[1].rstrip(".,;")) for found in _BARE_BOX.finditer(text)]
     stack: list[int] = []
-    best: tuple[int, int] | None = None
     for token in _BOX.finditer(text):
         mark = token[0]
         if mark == "}":
             opened = stack.pop() if stack else -1
-            if opened >= 0 and (best is None or opened > best[0]):
-                best = (opened, token.start())
+            if opened >= 0:
+                boxes.append((opened, text[opened : token.start()]))
         elif mark[-1] == "{" and mark != "\\{":
             stack.append(token.end() if len(mark) > 1 else -1)
-    bare = None
-    for bare in _BARE_BOX.finditer(text):
-        pass
-    if bare is not None and (best is None or bare.start() > best[0]):
-        return bare[1].rstrip(".,;")
-    return text[best[0] : best[1]] if best else None
+    if not boxes:
+        return None
+    return (max if take == "last" else min)(boxes, key=itemgetter(0))[1]
 
 
 def plain(text: str) -> str:
@@ -102,8 +103,7 @@ def _ascii_digit(character: str) -> str:
 
 def _unwrap(text: str) -> str:
     """Take off, from outside in, what says nothing about the value."""
-    before = None
-    while text != before:
+    for _ in range(_LAYERS):
         before = text
         text = text.strip().rstrip(".,;:!").strip()
         for opening, closing in (*_WRAPS, *_QUOTES):
@@ -111,6 +111,8 @@ def _unwrap(text: str) -> str:
             if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
                 text = inner
         text = _unbox(_unbrace(text))
+        if text == before:
+            break
     return text
 
 

@@ -14,7 +14,7 @@ from runner.graders.answer import AnswerGrader, short, verdict
 from runner.graders.extract import MathAnswer
 from runner.graders.grader import GraderMisfit, Score
 from runner.graders.labels import Expect
-from runner.graders.latex import last_boxed, plain
+from runner.graders.latex import boxed, plain
 from runner.graders.number import parse_number, same_number
 from runner.records.failure import GraderError
 
@@ -25,7 +25,8 @@ MAX_EXPRESSION = 5_000
 class MathGrader(AnswerGrader):
     """1 when the answer equals the expected one, else 0. Keywords of `AnswerGrader` go through.
 
-    `tolerance` is an absolute difference. Without an `extraction` it is `MathAnswer`. `grade` raises `GraderError`
+    `tolerance` is relative to the expected number; one of a millionth or less forgives the rounding of decimals and
+    leaves whole numbers exact. Without an `extraction` it is `MathAnswer`. `grade` raises `GraderError`
     when the expected text cannot be read, or needs math-verify and it is not installed.
     """
 
@@ -42,10 +43,10 @@ class MathGrader(AnswerGrader):
             # `repr` of a float is what the file said: 0.1 is one tenth here.
             right = same_number(label, given, Fraction(repr(self._tolerance)))
             return verdict(right, answer, expected)
-        if expected.strip() and plain(answer) == plain(expected):
-            return verdict(True, answer, expected)
         if len(answer) > MAX_EXPRESSION:
             return Score(0.0, f"{short(answer)} is too long to be a mathematical answer")
+        if expected.strip() and plain(answer) == plain(expected):
+            return verdict(True, answer, expected)
         return await self._ask(answer, expected, label is not None)
 
     async def _ask(self, answer: str, expected: str, label_is_number: bool) -> Score:
@@ -69,5 +70,5 @@ class MathGrader(AnswerGrader):
 def _inner(text: str) -> str:
     """Without the wrappers that math-verify would put its own around."""
     stripped = text.strip().rstrip(".")
-    boxed = last_boxed(stripped) or stripped
-    return boxed.strip("$ ").removeprefix("\\(").removesuffix("\\)").removeprefix("\\[").removesuffix("\\]").strip()
+    bare = boxed(stripped) or stripped
+    return bare.strip("$ ").removeprefix("\\(").removesuffix("\\)").removeprefix("\\[").removesuffix("\\]").strip()

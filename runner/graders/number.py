@@ -18,6 +18,9 @@ MAX_TEXT = 1_000
 MAX_EXPONENT = 400
 """Larger powers of ten are not numbers: nobody writes them, and their digits would fill memory."""
 
+ROUNDING = Fraction(1, 10**6)
+"""A relative difference that only the rounding of a printed number makes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -48,7 +51,8 @@ _DIGITS = re.compile(
 _MIXED = re.compile(r"(\d+)(?:\s+|\s*\+\s*)(\d+)\s*/\s*(\d+)(?![\d.,/])")
 _OVER = re.compile(r"\s*/\s*(\d+(?:\.\d+)?)(?![\d,/]|\.\d)")
 _POWER = re.compile(
-    r"\s*(?:\*|×|·|[xX])\s*10\s*\^\s*(?:\{\s*([-+]?\d{1,6})\s*\}|\(\s*([-+]?\d{1,6})\s*\)|([-+]?\d{1,6}))"
+    r"\s*(?:\*|×|·|[xX])\s*10\s*(?:\^|\*\*)\s*"
+    r"(?:\{\s*([-+]?\d{1,6})\s*\}|\(\s*([-+]?\d{1,6})\s*\)|([-+]?\d{1,6})(?!\d))"
 )
 _BARE_POWER = re.compile(r"10\s*\^\s*(?:\{\s*([-+]?\d{1,6})\s*\}|([-+]?\d{1,6}))(?!\d)")
 _EXPONENT = re.compile(r"[eE]([-+]?\d{1,6})(?!\d)")
@@ -154,14 +158,23 @@ def _suffix(value: Fraction, rest: str) -> Number | None:
 
 
 def same_number(label: Number, answer: Number, tolerance: Fraction = Fraction(0)) -> bool:
-    """Whether the two are equal, or differ by at most `tolerance` (absolute).
+    """Whether the two are equal, or differ by at most `tolerance`, relative to the label.
 
+    A tolerance up to `ROUNDING` is for printed decimals: whole numbers are not rounded, and stay exact.
     Units count only when both have one: `5 km` is `5`, and is not `5 kg`. When just one of them is a percentage the
     question, which is not seen here, decides what was meant: `50%` is both `50` and `0.5`.
     """
     if not compatible(label.unit, answer.unit):
         return False
     if label.percent == answer.percent:
-        return abs(label.value - answer.value) <= tolerance
-    percent, other = (label, answer) if label.percent else (answer, label)
-    return any(abs(value - other.value) <= tolerance for value in (percent.value, percent.value / 100))
+        return _close(label.value, answer.value, tolerance)
+    if label.percent:
+        return any(_close(value, answer.value, tolerance) for value in (label.value, label.value / 100))
+    return any(_close(label.value, value, tolerance) for value in (answer.value, answer.value / 100))
+
+
+def _close(label: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
+    if label == answer:
+        return True
+    whole = label.denominator == answer.denominator == 1
+    return not (whole and tolerance <= ROUNDING) and abs(label - answer) <= tolerance * abs(label)

@@ -45,55 +45,11 @@ _SAME = {
 _KNOWN = {word: name for name, words in _SAME.items() for word in words.split()}
 _NAMES = frozenset(_SAME) | {"per"}
 # After a number these words make another number, an alternative, or an expression: not a unit.
-_NOT_UNITS = frozenset(
-    [
-        "or",
-        "and",
-        "not",
-        "nor",
-        "to",
-        "minus",
-        "plus",
-        "times",
-        "divided",
-        "over",
-        "mod",
-        "pi",
-        "e",
-        "i",
-        "x",
-        "y",
-        "z",
-        "n",
-        "k",
-        "t",
-        "b",
-        "c",
-        "sqrt",
-        "root",
-        "sin",
-        "cos",
-        "tan",
-        "log",
-        "ln",
-        "exp",
-        "thousand",
-        "million",
-        "billion",
-        "trillion",
-        "hundred",
-        "half",
-        "quarter",
-        "third",
-        "squared",
-        "cubed",
-        "factorial",
-        "but",
-        "except",
-        "am",
-        "pm",
-    ]
+_EXPRESSION = (
+    "or and not nor to minus plus times divided over mod pi e i x y z n k t b c sqrt root sin cos tan log ln exp"
 )
+_AMOUNTS = "thousand million billion trillion hundred half quarter third squared cubed factorial but except am pm"
+_NOT_UNITS = frozenset(f"{_EXPRESSION} {_AMOUNTS}".split())
 _WORD = re.compile(r"[^\W\d_²³]+|[°$€£¥₹¢]")
 _POWER = re.compile(r"\s*\^?\s*(?:\{\s*(-?\d)\s*\}|(?<=\^)(-?\d)|([²³]))")
 _JOINT = re.compile(r"[\s./·×*'’()-]*")

@@ -20,7 +20,7 @@ _LINE_LIMIT = 1 << 30
 _START_TIMEOUT = 60.0
 
 
-class WorkerDied(Exception):
+class WorkerDied(Exception):  # noqa: N818
     """The process ended before it answered. The message says how."""
 
 
@@ -66,12 +66,14 @@ class Workers:
         worker = await self._take()
         kept = False
         try:
-            reply = await worker.prepare(kind) or await asyncio.wait_for(worker.exchange(line), timeout)
+            reply = await worker.prepare(kind)
+            if reply is None:
+                reply = await asyncio.wait_for(worker.exchange(line), timeout)
             kept = True
             return reply
         except TimeoutError as error:
             raise GraderTimeout(
-                f"comparing this answer took longer than {timeout:g} s, and was stopped; the grader's timeout allows more"
+                f"comparing this answer took longer than {timeout:g} s and was stopped; a longer timeout allows more"
             ) from error
         finally:
             self._give_back(worker, kept)

@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import sys
+from importlib import import_module
 from typing import Any
 
 
@@ -50,8 +51,8 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
     if request["what"] != "math":
         return {}
     try:
-        import latex2sympy2_extended  # noqa: F401
-        import math_verify  # noqa: F401
+        import_module("math_verify")
+        import_module("latex2sympy2_extended")
     except ImportError as error:
         return {
             "error": "this label is more than a plain number, and comparing it needs the math extra: "
@@ -96,33 +97,33 @@ def _schema(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _math(request: dict[str, Any]) -> dict[str, Any]:
-    from math_verify import verify
-
     label, answer = _parse(request["label"]), _parse(request["answer"])
     if not label:
         return {"label_read": False}
     if not answer:
         return {"label_read": True, "answer_read": False, "equal": False}
-    equal = verify(label, answer, timeout_seconds=None) or _close(label, answer, request["tolerance"])
+    equal = import_module("math_verify").verify(label, answer, timeout_seconds=None) or _close(
+        label, answer, request["tolerance"]
+    )
     return {"label_read": True, "answer_read": True, "equal": bool(equal)}
 
 
 def _parse(text: str) -> list[Any]:
     """What math-verify reads in `text`, as LaTeX; empty when it found no mathematics."""
-    from math_verify import LatexExtractionConfig, parse
-
+    math_verify = import_module("math_verify")
     # No time limits of the library's own: they are signals, and the parent kills this process anyway.
-    found = parse(f"\\boxed{{{text}}}", extraction_config=[LatexExtractionConfig()], parsing_timeout=None)
+    config = [math_verify.LatexExtractionConfig()]
+    found = math_verify.parse(f"\\boxed{{{text}}}", extraction_config=config, parsing_timeout=None)
     return found if any(not isinstance(item, str) for item in found) else []
 
 
 def _close(label: list[Any], answer: list[Any], tolerance: float) -> bool:
-    if not tolerance:
+    """Whether both are numbers within the relative `tolerance` of the label."""
+    sympy = import_module("sympy")
+    if not tolerance or not all(isinstance(side[0], sympy.Expr) for side in (label, answer)):
         return False
-    from sympy import Abs, N
-
-    difference = N(Abs(label[0] - answer[0])) if hasattr(label[0], "free_symbols") else None
-    return bool(difference is not None and difference.is_number and difference <= tolerance)
+    difference, size = sympy.N(sympy.Abs(label[0] - answer[0])), sympy.N(sympy.Abs(label[0]))
+    return bool(difference.is_number and size.is_number and difference <= tolerance * size)
 
 
 _KINDS = {"load": _load, "find": _find, "json_schema": _schema, "math": _math}

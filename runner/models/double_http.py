@@ -7,6 +7,8 @@ that can be answered at once is answered inside `data_received`, without a task;
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -159,7 +161,10 @@ class Connection(asyncio.Protocol):
     """One client. `handle(connection, request)` must, now or later, call `finish` exactly once for each request."""
 
     def __init__(
-        self, handle: Callable[[Connection, Request], None], open_connections: set[Connection], lost: Callable[[Connection], None]
+        self,
+        handle: Callable[[Connection, Request], None],
+        open_connections: set[Connection],
+        lost: Callable[[Connection], None],
     ) -> None:
         self._handle = handle
         self._open = open_connections
@@ -203,7 +208,9 @@ class Connection(asyncio.Protocol):
             try:
                 request = self._parser.next()
             except BadRequest as error:
-                self.transport.write(response(error.status, str(error).encode(), "text/plain", (("connection", "close"),)))
+                self.transport.write(
+                    response(error.status, str(error).encode(), "text/plain", (("connection", "close"),))
+                )
                 self.transport.close()
                 return
             if request is None:
@@ -233,7 +240,23 @@ class Connection(asyncio.Protocol):
             # From the loop, not from here: a thousand pipelined requests must not be a thousand frames deep.
             asyncio.get_running_loop().call_soon(self._advance)
 
+    def drop(self) -> None:
+        """Forget the current request: no answer will be finished."""
+        self._request = None
+
     def abort(self) -> None:
         """Drop the connection without a goodbye."""
         if self.transport is not None:
             self.transport.abort()
+
+    def reset(self) -> None:
+        """Drop the connection with a TCP reset."""
+        if self.transport is not None:
+            raw = self.transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.abort()
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        if self.transport is not None:
+            self.transport.close()

@@ -23,7 +23,7 @@ _LINGER = 1.0
 """Seconds the end of an event stream may lag behind its `[DONE]` before the connection is given up."""
 
 
-class StaleConnection(ProtocolError):
+class StaleConnectionError(ProtocolError):
     """A kept-alive connection ended before a byte of the answer: the request may be sent again."""
 
 
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
             parser.feed_eof()
         except ProtocolError as error:
             if self.used and not parser.started:
-                error = StaleConnection(str(error))
+                error = StaleConnectionError(str(error))
             elif not parser.started:
                 error = ProtocolError("the connection was closed without an answer")
             self._fail(error)
@@ -154,7 +154,7 @@ class Pool:
         if connection is not None:
             try:
                 return await connection.exchange((head, body), limit, sink)
-            except StaleConnection:
+            except StaleConnectionError:
                 pass
         connection = await self._connect()
         return await connection.exchange((head, body), limit, sink)

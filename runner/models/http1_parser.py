@@ -21,7 +21,7 @@ class ProtocolError(Exception):
     """The peer does not speak HTTP/1.1 or broke off."""
 
 
-class TooLarge(ProtocolError):
+class TooLargeError(ProtocolError):
     """The body is larger than the caller allows."""
 
 
@@ -119,7 +119,7 @@ class ResponseParser:
                 raise ProtocolError("Content-Length is not a number")
             self._remaining = int(length)
             if self._remaining > self._limit:
-                raise TooLarge
+                raise TooLargeError
             self._mode = "length"
         else:
             self._mode = "end"
@@ -129,7 +129,7 @@ class ResponseParser:
     def _take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._limit:
-            raise TooLarge
+            raise TooLargeError
         if self._sink is None:
             self._body.append(data)
         elif data and self.answer is None and self._sink(data):

@@ -13,7 +13,7 @@ class StreamError(Exception):
     """The stream is not what it should be."""
 
 
-class ErrorFrame(Exception):  # noqa: N818 (a message of the endpoint, not a failure of ours)
+class ErrorFrame(Exception):
     """The endpoint reported an error in the middle of a stream. `error` is what it sent."""
 
     def __init__(self, error: Any) -> None:
@@ -52,10 +52,10 @@ class EventParser:
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
         events: list[bytes] = []
+        if self._first and lines:
+            self._first = False
+            lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
         for line in lines:
-            if self._first:
-                self._first = False
-                line = line.removeprefix(b"\xef\xbb\xbf")
             if not line:
                 if self._data:
                     events.append(b"\n".join(self._data) if len(self._data) > 1 else self._data[0])

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from runner.models.http1 import Pool
-from runner.models.http1_parser import Answer, ProtocolError, Sink, TooLarge
+from runner.models.http1_parser import Answer, ProtocolError, Sink, TooLargeError
 
 if TYPE_CHECKING:
     import aiohttp
@@ -53,7 +53,11 @@ class Transport:
             self._pool = Pool(parts.hostname or "", parts.port or 80)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         host = parts.netloc.rpartition("@")[2]
-        lines = [f"POST {target} HTTP/1.1", f"host: {host}", *(f"{name}: {text}" for name, text in self._headers.items())]
+        lines = [
+            f"POST {target} HTTP/1.1",
+            f"host: {host}",
+            *(f"{name}: {text}" for name, text in self._headers.items()),
+        ]
         self._head = "\r\n".join(lines).encode("latin-1") + b"\r\ncontent-length: "
 
     async def post(self, body: bytes, sink: Sink | None = None) -> Answer:
@@ -68,7 +72,7 @@ class Transport:
             if error.errno is not None:
                 raise TransportError("no connection in time") from error
             raise TransportError(f"no answer within {self._timeout:g} s", timed_out=True) from None
-        except TooLarge:
+        except TooLargeError:
             raise TransportError(
                 f"the answer is larger than {self._max_body / 1024 / 1024:g} MiB", retry=False, oversized=True
             ) from None
@@ -116,7 +120,7 @@ class Transport:
             async for data in response.content.iter_any():
                 size += len(data)
                 if size > self._max_body:
-                    raise TooLarge
+                    raise TooLargeError
                 if sink(data):
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(1.0):
@@ -126,13 +130,13 @@ class Transport:
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > self._max_body:
-            raise TooLarge
+            raise TooLargeError
         parts: list[bytes] = []
         size = 0
         async for data in response.content.iter_any():
             size += len(data)
             if size > self._max_body:
-                raise TooLarge
+                raise TooLargeError
             parts.append(data)
         return b"".join(parts)
 
@@ -162,7 +166,7 @@ def _why(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no connection in time"
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "this process may not open more connections; raise the limit of open files (`ulimit -n`) or lower the concurrency"
+        return "this process may open no more files; raise the limit (`ulimit -n`) or lower the concurrency"
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens there (connection refused)"
     if isinstance(error, ConnectionError):

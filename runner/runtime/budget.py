@@ -71,9 +71,7 @@ class Budget:
             raise self.tripped
         limit = self.limits.tool_calls
         if limit is not None and self.tool_calls + count > limit:
-            raise self.trip(
-                "max_tool_calls", f"{count} more tool calls after {self.tool_calls}, the limit is {limit}"
-            )
+            raise self.trip("max_tool_calls", f"{count} more tool calls after {self.tool_calls}, the limit is {limit}")
         self.tool_calls += count
 
     def count_malformed(self, count: int) -> None:

@@ -68,7 +68,9 @@ class RolloutDriver:
         budget = self._budget
         budget.begin_tools(len(calls))
         with boundary("tool", "tool_crashed"):
-            answered = await self._live.plan.toolbox.run(calls, self._scope, self._tool_started, self._tool_ended)
+            answered = await self._live.plan.toolbox.run(
+                calls, self._scope, self._tool_started, self._tool_ended, turn=budget.turns
+            )
         messages = [answer.message for answer in answered]
         self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), budget.turns, tuple(messages)))
         budget.count_malformed(sum(answer.result.status == "bad_call" for answer in answered))

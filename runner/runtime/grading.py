@@ -65,7 +65,7 @@ async def grade_outcome(live: Live, outcome: Outcome) -> Outcome:
 
 
 def settle_limit(live: Live, outcome: Outcome) -> Outcome | None:
-    """The outcome of a rollout that ran into a limit whose worth `[limits] on_limit` fixes; None: let graders see it."""
+    """The outcome of a rollout that ran into a limit whose worth `on_limit` fixes; None: let graders see it."""
     rule = live.plan.limits.on_limit
     if outcome.ended not in LIMIT_REASONS or rule == "score":
         return None
@@ -129,9 +129,7 @@ def _judge(live: Live, outcome: Outcome, scores: Mapping[str, ScoreRecord]) -> O
     if made.reward is not None:
         return replace(outcome, status="scored", stop_reason=outcome.ended, reward=made.reward, scores=scores)
     failure = _why_none(scores, made.missing)
-    return replace(
-        outcome, status="ungraded", stop_reason=failure.kind, reward=None, scores=scores, failure=failure
-    )
+    return replace(outcome, status="ungraded", stop_reason=failure.kind, reward=None, scores=scores, failure=failure)
 
 
 def _why_none(scores: Mapping[str, ScoreRecord], missing: list[str]) -> Failure:

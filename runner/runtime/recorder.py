@@ -63,7 +63,7 @@ class Recorder:
 
 
 def call_record(turn: int, completion: Completion) -> dict[str, Any]:
-    """A model call as the journal keeps it. Token ids and log-probabilities are there only if the endpoint gave them."""
+    """A model call as the journal keeps it; token ids and log-probabilities only if the endpoint gave them."""
     record: dict[str, Any] = {
         "turn": turn,
         "latency": round(completion.latency, 6),

@@ -65,9 +65,7 @@ class _Rollout:
             outcome = await self._open()
         except asyncio.CancelledError:
             outcome = self._cancelled()
-        self._tell(
-            RolloutEnded(self._id, self._budget.clock(), outcome.status, outcome.stop_reason, outcome.reward)
-        )
+        self._tell(RolloutEnded(self._id, self._budget.clock(), outcome.status, outcome.stop_reason, outcome.reward))
         return outcome
 
     @property

@@ -22,11 +22,11 @@ MAX_TEXT = 10_000_000
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs"})
 
 
-class NullValue(Exception):  # noqa: N818
+class NullValue(Exception):
     """An expression that is null was to be written into a text."""
 
 
-class LexingFailed(Exception):  # noqa: N818
+class LexingFailed(Exception):
     """The lexer could not read the text at `offset`."""
 
     def __init__(self, message: str, offset: int) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DEFAULT_THREADS = 32
 """How many calls of one synchronous tool run at once when the file sets no `concurrency`."""
 
+DEFAULT_PATIENCE = 30.0
+"""Seconds to wait for a slot of a tool without a `timeout` whose slots are all held by abandoned calls."""
+
 _GRACE = 0.5
 """Seconds that a cancelled asynchronous tool gets to clean up before it counts as abandoned."""
 
@@ -104,7 +107,7 @@ class CallableTool:
         self._convert = converters(function, injected=self._inject)
         self._threads = None if runs_on_loop(function) else Threads(spec.name)
         self._limit = limit if limit is not None or self._threads is None else DEFAULT_THREADS
-        self._slots = Slots(self._limit, spec.name)
+        self._slots = self._new_slots()
         self._loop: AbstractEventLoop | None = None
 
     @property
@@ -133,12 +136,16 @@ class CallableTool:
                 arguments = {**arguments, name: convert(arguments[name])}
         return {**arguments, **{name: take(scope) for name, take in self._inject.items()}}
 
+    def _new_slots(self) -> Slots:
+        # A call that has outrun its own time often ends soon after: whoever waits gives it as long again.
+        return Slots(self._limit, self._spec.name, DEFAULT_PATIENCE if self._timeout is None else self._timeout)
+
     async def _try(self, keywords: dict[str, Any]) -> _Ended:
         import asyncio
 
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a plan may outlive an event loop; what waits on a slot cannot
-            self._loop, self._slots = loop, Slots(self._limit, self._spec.name)
+            self._loop, self._slots = loop, self._new_slots()
         call = partial(self._function, **keywords)
         await self._slots.take()
         if self._threads is None:

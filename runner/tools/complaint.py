@@ -24,9 +24,9 @@ _LONGEST_SHAPE = 600
 
 def complaint(validator: Draft202012Validator, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """One sentence for each of the first problems of `arguments`, and the shape of `schema`."""
-    problems = list(
-        dict.fromkeys(said for error in validator.iter_errors(arguments) for said in _problems(error, schema))
-    )
+    # A misspelt name first: it explains the missing one.
+    errors = sorted(validator.iter_errors(arguments), key=lambda error: error.validator != "additionalProperties")
+    problems = list(dict.fromkeys(said for error in errors for said in _problems(error, schema)))
     shown = problems[:_MOST_PROBLEMS]
     if len(problems) > len(shown):
         shown.append(f"and {len(problems) - len(shown)} more")
@@ -40,7 +40,7 @@ def _problems(error: ValidationError, root: Mapping[str, Any]) -> list[str]:
         return [f"{_place(error, name)} is missing" for name in _wanted(error) if name not in error.instance]
     if error.validator in ("anyOf", "oneOf") and error.context:
         return [_alternatives(error, root)]
-    return [f"{_place(error)} {_fact(error)}"]
+    return [_fact(error)]
 
 
 def _wanted(error: ValidationError) -> list[Any]:
@@ -59,7 +59,7 @@ def _unknown(error: ValidationError) -> list[str]:
     schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
     known = list(schema.get("properties", {}))
     if schema.get("patternProperties") or not isinstance(error.instance, dict):
-        return [f"{_place(error)} has a name that is not allowed: {_cut(error.message)}"]
+        return [f"{_place(error)}: {_cut(error.message, 200)}"]
     return [_stranger(error, error.instance, name, known) for name in error.instance if name not in known]
 
 
@@ -67,17 +67,27 @@ def _stranger(error: ValidationError, given: Mapping[str, Any], name: str, known
     absent = [each for each in known if each not in given]
     near = get_close_matches(name, absent, n=1, cutoff=0.6)
     if near:
-        return f"{_place(error, name)} is not known; did you mean `{near[0]}`?"
+        return f"{_place(error, name)} is not known (did you mean `{near[0]}`?)"
     return f"{_place(error, name)} is not known" + ("" if known else ", it takes none")
 
 
 def _alternatives(error: ValidationError, root: Mapping[str, Any]) -> str:
     """The one alternative that got furthest, if the value reached into it; else what the alternatives are."""
-    deeper = [inner for inner in error.context or () if len(inner.path) > 0 or inner.validator == "required"]
-    if len(deeper) == 1:
-        return _problems(deeper[0], root)[0]
+    branches: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    meant = [errors for errors in branches.values() if not any(map(_rules_out, errors))]
+    if len(meant) == 1:
+        return _problems(meant[0][0], root)[0]
     options = [_brief(each, root, 1) for each in _wanted(error)]
     return f"{_place(error)} must be {' or '.join(dict.fromkeys(options))}, found {_found(error.instance)}"
+
+
+def _rules_out(error: ValidationError) -> bool:
+    """Whether an alternative was plainly not the one meant: another type, or another value of a discriminator."""
+    if error.validator in ("const", "enum"):
+        return len(error.path) <= 1
+    return error.validator == "type" and not error.path
 
 
 _FACTS: dict[str, Callable[[Any], str]] = {
@@ -103,12 +113,14 @@ _FACTS: dict[str, Callable[[Any], str]] = {
 def _fact(error: ValidationError) -> str:
     say = _FACTS.get(str(error.validator))
     if say is None:
-        return f"does not fit: {_cut(error.message, 200)}"
-    fact = f"{say(error.validator_value)}, found {_found(error.instance)}"
+        return f"{_place(error)}: {_cut(error.message, 200)}"
+    if "propertyNames" in error.absolute_schema_path:
+        return f"the name {_cut(_json(error.instance))} {say(error.validator_value)}"
+    fact = f"{_place(error)} {say(error.validator_value)}, found {_found(error.instance)}"
     if error.validator == "enum" and isinstance(error.instance, str):
         words = [each for each in _wanted(error) if isinstance(each, str)]
         near = get_close_matches(error.instance, words, n=1, cutoff=0.6)
-        fact += f"; did you mean {_json(near[0])}?" if near else ""
+        fact += f" (did you mean {_json(near[0])}?)" if near else ""
     return fact
 
 

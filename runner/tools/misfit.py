@@ -48,7 +48,7 @@ def misfits(function: Callable[..., Any], schema: Mapping[str, Any], injected: C
     named = {each.name: each for each in taken if each.kind == "named"}
     found = _injected(injected, named, offered, open_ended=any(each.kind == "kwargs" for each in taken))
     if not any(each.kind == "kwargs" for each in taken):
-        found += _extra(offered, named, injected)
+        found += _extra(offered, {each.name: each for each in taken}, injected)
     for each in taken:
         if each.name not in injected:
             found += _parameter(each, schema, offered)

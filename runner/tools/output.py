@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from json import dumps
+from os import PathLike, fspath
 from typing import Any
 
 DEFAULT_MAX_OUTPUT = 100_000
@@ -62,8 +63,10 @@ def _plain(value: Any) -> Any:
         return _ordered(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
     as_list = getattr(value, "tolist", None)  # numpy scalars and arrays, torch tensors
-    if callable(as_list):
+    if callable(as_list) and not isinstance(value, type):
         return as_list()
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 

@@ -15,6 +15,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
+from runner.tools.portable import portable
+
 Kind: TypeAlias = Literal["named", "positional", "args", "kwargs"]
 
 UNKNOWN = inspect.Parameter.empty
@@ -111,4 +113,4 @@ def _parameter(each: inspect.Parameter, scope: dict[str, Any], injected: bool) -
         hint = typing.get_type_hints(holder, globalns=scope, include_extras=True)[each.name]
     except Exception as error:  # a hint in quotes is code, and may fail in any way that code can
         return Parameter(each.name, kind, UNKNOWN, each.default, trouble=str(error))
-    return Parameter(each.name, kind, hint, each.default)
+    return Parameter(each.name, kind, portable(hint), each.default)

@@ -137,6 +137,8 @@ def _resolves(reference: str, root: Mapping[str, Any]) -> bool:
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
 
+    if _pointed(reference, root) is not True:
+        return True
     identity = root.get("$id")
     base = identity if isinstance(identity, str) else ""
     registry = Registry().with_resource(base, DRAFT202012.create_resource(dict(root))).crawl()

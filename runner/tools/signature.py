@@ -211,7 +211,9 @@ def _is_enum(value: Any) -> bool:
 
 
 def _is_plain_record(hint: Any) -> bool:
-    if not typing.is_typeddict(hint):
+    from typing_extensions import is_typeddict
+
+    if not is_typeddict(hint):
         return False
     try:
         return all(is_plain(_unqualified(each)) for each in typing.get_type_hints(hint, include_extras=True).values())

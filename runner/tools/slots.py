@@ -1,40 +1,51 @@
 """`Slots`: how many calls of one tool run at once, over all rollouts.
 
 A slot is held until the function has really returned, not until somebody stopped waiting for it. So a tool that hangs
-is bounded: when every slot is held by an abandoned call, who waits is told at once instead of waiting for nothing.
+is bounded: when every slot is held by an abandoned call, and stays so, who waits is told instead of waiting for ever.
 """
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Future, get_running_loop
 from collections import deque
+from typing import TYPE_CHECKING
 
 from runner.records.failure import ToolError
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 
 class Slots:
     """`size` slots of the tool `name` on the running event loop; None is no bound."""
 
-    def __init__(self, size: int | None, name: str) -> None:
+    def __init__(self, size: int | None, name: str, patience: float = 30.0) -> None:
         self._size = size
         self._name = name
+        self._patience = patience
         self._taken = 0
         self._abandoned = 0
         self._waiting: deque[Future[None]] = deque()
 
     async def take(self) -> None:
-        """Wait for a slot, first come first served. Raises `ToolError` when abandoned calls hold all of them."""
+        """Wait for a slot, first come first served.
+
+        Raises `ToolError` when, after `patience` seconds of waiting, abandoned calls hold all of them.
+        """
+        from asyncio import CancelledError, get_running_loop, wait
+
         if self._size is None or (self._taken < self._size and not self._waiting):
             self._taken += 1
             return
-        if self._stuck:
-            raise self._lost()
         turn: Future[None] = get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn
+            while not turn.done():
+                await wait({turn}, timeout=self._patience)
+                if self._stuck and not turn.done():
+                    turn.cancel()
+                    raise self._lost()
         except CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if not turn.cancel():
                 self.give()  # handed a slot in the very moment of being cancelled: pass it on
             raise
 
@@ -50,11 +61,6 @@ class Slots:
     def abandon(self) -> None:
         """Nobody waits for a call any more, but it still runs and holds its slot."""
         self._abandoned += 1
-        if self._stuck:
-            for turn in self._waiting:
-                if not turn.done():
-                    turn.set_exception(self._lost())
-            self._waiting.clear()
 
     def recover(self) -> None:
         """An abandoned call returned after all; call `give` too."""

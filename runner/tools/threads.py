@@ -6,12 +6,14 @@ and one tool that never returns would keep a finished run from exiting.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
 
 _IDLE_SECONDS = 10.0
 
@@ -32,6 +34,8 @@ class Threads:
 
         The future cannot stop the thread: cancelling or forgetting it only means that nobody hears the result.
         """
+        from asyncio import get_running_loop
+
         loop = get_running_loop()
         heard: Future[Any] = loop.create_future()
         context = copy_context()

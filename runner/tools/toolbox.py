@@ -6,7 +6,6 @@ The argument validators are compiled here, once for a plan; a toolbox is shared 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,7 +13,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from runner.records.completion import ToolSpec
-from runner.records.failure import RolloutError
+from runner.records.failure import ConfigFailure, RolloutError
 from runner.records.message import Message, ToolCall
 from runner.tools.arguments import Arguments, BadCall
 from runner.tools.fault import faulted
@@ -109,6 +108,8 @@ class Toolbox:
             arguments = self._arguments[call.name].read(call.arguments)
         except BadCall as error:
             return ToolResult(sendable(error.sentence), "bad_call")
+        except Exception as error:  # a schema that `schema_faults` would have refused: no fault of the model
+            raise ConfigFailure(f"the parameters of `{call.name}` cannot be checked: {error}") from error
         try:
             return await tool.call(arguments, scope)
         except RolloutError:
@@ -143,13 +144,15 @@ def _message(call: ToolCall, result: ToolResult) -> Message:
 
 def _with_ids(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:
     """`calls`, each with an id that no other has: endpoints refuse a conversation in which they are not unique."""
+    from hashlib import sha256
+
     seen: set[str] = set()
     named = []
     for index, call in enumerate(calls):
         if not call.id or call.id in seen:
             # The same in every run of the same conversation, so that a recording still matches.
             content = f"{turn}/{index}/{call.name}/{call.arguments}".encode("utf-8", "surrogatepass")
-            named.append(replace(call, id=f"call_{hashlib.sha256(content).hexdigest()[:16]}"))
+            named.append(replace(call, id=f"call_{sha256(content).hexdigest()[:16]}"))
         else:
             named.append(call)
         seen.add(named[-1].id)

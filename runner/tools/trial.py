@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 from runner.records.failure import RolloutError
@@ -31,7 +30,7 @@ class Trial:
     texts}`, `{equals = value}`, `{matches = regular expression}`, `{error = text in the error, or true for any}`.
     """
 
-    args: Mapping[str, Any] = MappingProxyType({})
+    args: Mapping[str, Any] = field(default_factory=dict)
     expect: Any = None
     row: Mapping[str, Any] | None = None
 

@@ -17,6 +17,7 @@ from runner.cli.exit import CommandError, Exit
 from runner.cli.options import DEFAULT, inspect, locate, profile_option, set_option
 
 if TYPE_CHECKING:
+    from runner.build.check import Checked
     from runner.config.load import Loaded
     from runner.diag.diagnostic import Report
 
@@ -30,13 +31,29 @@ class Wanted:
     imports: bool
     dataset: Path | None
 
-    def check(self, file: Path) -> Loaded:
+    def check(self, file: Path) -> Finding:
         from runner.build.check import check_build
+        from runner.config.layers import Override
 
-        loaded = inspect(file, self.profile, self.overrides)
-        if loaded.config is not None:
-            check_build(loaded, imports=self.imports, dataset=self.dataset)
-        return loaded
+        chosen = []
+        if self.dataset is not None:
+            shown = f"--dataset {self.dataset}"
+            chosen = [Override.from_option("dataset.path", str(self.dataset.absolute()), shown)]
+        loaded = inspect(file, self.profile, self.overrides, chosen)
+        return Finding(file, loaded, check_build(loaded, imports=self.imports, read_rows=bool(chosen)))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file and all that is known of it."""
+
+    file: Path
+    loaded: Loaded
+    checked: Checked
+
+    @property
+    def report(self) -> Report:
+        return self.loaded.report
 
 
 @click.command("validate")
@@ -52,7 +69,13 @@ class Wanted:
     help="json: one object a line. github: annotations. sarif: one SARIF 2.1.0 log.",
 )
 @click.option("--fix", is_flag=True, help="Make the repairs that are mechanical, then check again.")
-@click.option("--explain", metavar="CODE", help="Say more about a code, and check nothing.")
+@click.option(
+    "--explain",
+    metavar="[CODE]",
+    is_flag=False,
+    flag_value="",
+    help="Say more about a code, or list the codes; check nothing.",
+)
 @profile_option
 @set_option
 def command(
@@ -69,15 +92,15 @@ def command(
 
     A FILE may be a folder that holds a workflow.toml.
     """
-    if explain:
+    if explain is not None:
         return _explain(explain)
     if dataset is not None and not dataset.exists():
         raise CommandError(f"there is no dataset `{dataset}`")
     wanted = Wanted(profile, overrides, not no_import, dataset)
     found, missing = _locate_all(files or (DEFAULT,))
-    checked = [_checked(file, wanted, fix) for file in found]
-    _print(form, checked)
-    sound = not missing and not any(loaded.report.errors for _, loaded in checked)
+    findings = [_checked(file, wanted, fix) for file in found]
+    _print(form, findings)
+    sound = not missing and not any(one.report.errors for one in findings)
     return Exit.OK if sound else Exit.USAGE
 
 
@@ -94,14 +117,14 @@ def _locate_all(files: tuple[Path, ...]) -> tuple[list[Path], bool]:
     return list(found), missing
 
 
-def _checked(file: Path, wanted: Wanted, fix: bool) -> tuple[Path, Loaded]:
-    loaded = wanted.check(file)
+def _checked(file: Path, wanted: Wanted, fix: bool) -> Finding:
+    found = wanted.check(file)
     # Repairs that touch one another are made one after the other; each round makes at least one.
     for _ in range(8):
-        if not fix or not _repair(loaded.report):
+        if not fix or not _repair(found.report):
             break
-        loaded = wanted.check(file)
-    return file, loaded
+        found = wanted.check(file)
+    return found
 
 
 def _repair(report: Report) -> bool:
@@ -114,18 +137,18 @@ def _repair(report: Report) -> bool:
     return bool(texts)
 
 
-def _print(form: str, checked: list[tuple[Path, Loaded]]) -> None:
+def _print(form: str, findings: list[Finding]) -> None:
     if form == "text":
-        for file, loaded in checked:
-            _print_text(file, loaded)
+        for found in findings:
+            _print_text(found)
         return
     from runner import __version__
     from runner.diag.diagnostic import Report
     from runner.diag.formats import to_github, to_json_lines, to_sarif
 
     whole = Report()
-    for _, loaded in checked:
-        whole.extend(loaded.report)
+    for found in findings:
+        whole.extend(found.report)
     formats: dict[str, Callable[[Report], str]] = {
         "json": to_json_lines,
         "github": to_github,
@@ -134,36 +157,36 @@ def _print(form: str, checked: list[tuple[Path, Loaded]]) -> None:
     console().out(formats[form](whole), end="")
 
 
-def _print_text(file: Path, loaded: Loaded) -> None:
+def _print_text(found: Finding) -> None:
     speaker = console()
-    if len(loaded.report):
+    if len(found.report):
         from runner.diag.render import render
 
-        speaker.out(render(loaded.report, color=speaker.data.enabled), end="")
-        repairs = sum(finding.fix is not None for finding in loaded.report)
+        speaker.out(render(found.report, color=speaker.data.enabled), end="")
+        repairs = sum(finding.fix is not None for finding in found.report)
         if repairs:
-            speaker.say(f"`osmosis-run validate --fix` can repair {repairs} of them")
-    if not loaded.report.errors and loaded.config is not None:
-        tools, graders = len(loaded.config.tools), len(loaded.config.graders)
-        what = f"{_count(tools, 'tool')}, {_count(graders, 'grader')}"
-        speaker.say(f"{file}: {speaker.talk.ok('ok')} ({what})")
+            speaker.say(f"{speaker.talk.name('hint')}: `osmosis-run validate --fix` can repair {repairs}")
+    if not found.report.errors:
+        checked = found.checked
+        parts = [_count(checked.tools, "tool"), _count(checked.graders, "grader")]
+        parts += [] if checked.rows is None else [_count(checked.rows, "row")]
+        speaker.say(f"{found.file}: {speaker.talk.ok('ok')} ({', '.join(parts)})")
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _explain(code: str) -> Exit:
     from runner.diag.codes import CODES, explain_code
 
-    text = explain_code(code)
-    if text is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(code, CODES, n=1)
-        raise CommandError(
-            f"there is no code `{code}`" + (f"; did you mean `{near[0]}`?" if near else ""),
-            "docs/diagnostics.md lists all of them",
-        )
-    console().out(text.rstrip("\n"))
+    if not code:
+        width = max(map(len, CODES))
+        for entry in CODES.values():
+            console().out(f"{entry.name:<{width}}  {entry.title}")
+        return Exit.OK
+    try:
+        console().out(explain_code(code), end="")
+    except KeyError as error:
+        raise CommandError(error.args[0], "`osmosis-run validate --explain` lists all of them") from None
     return Exit.OK

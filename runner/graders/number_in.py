@@ -1,4 +1,4 @@
-"""The last number in a text: how a model that was asked for no format usually answers.
+"""The last or first number in a text: how a model that was asked for no format usually answers.
 
 What is found is text; `number.py` reads it. The patterns have no nested choices, and only ever see a window.
 """
@@ -37,12 +37,34 @@ def last_number(text: str) -> str | None:
     return None
 
 
+def first_number(text: str) -> str | None:
+    """The first number in a text, as it is written there. None when there is none."""
+    start = 0
+    while (digit := _DIGIT.search(text, start)) is not None:
+        window = text[max(0, digit.start() - 20) : digit.start() + _WINDOW]
+        found = min(_all_in(window), key=_start, default=None)
+        if found is not None:
+            return found[0].strip()
+        start = digit.start() + _WINDOW - MAX_TEXT
+    return None
+
+
 def _last_in(window: str) -> str | None:
-    last: re.Match[str] | None = None
+    found = max(_all_in(window), key=_end, default=None)
+    return found[0].strip() if found else None
+
+
+def _all_in(window: str) -> list[re.Match[str]]:
     if _DIGIT.search(window) is None:
-        return None
-    for pattern in (_NUMBER, _PLAIN):
-        for found in pattern.finditer(window):
-            if last is None or found.end() > last.end():
-                last = found
-    return last[0].strip() if last and len(last[0]) <= MAX_TEXT else None
+        return []
+    # The first pattern knows signs and powers, and wins where both end alike.
+    found = (match for pattern in (_NUMBER, _PLAIN) for match in pattern.finditer(window))
+    return [match for match in found if len(match[0]) <= MAX_TEXT]
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
+def _end(match: re.Match[str]) -> int:
+    return match.end()

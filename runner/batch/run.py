@@ -1,0 +1,275 @@
+"""`evaluate`: a plan on its dataset, resumed, journalled, summarised.
+
+A rollout counts only once its line is on disk, and every number at the end is read from that disk: killing the
+process at any moment loses no finished rollout and repeats none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner.batch.conclude import conclude
+from runner.batch.guards import Breaker, Limits, Spending
+from runner.batch.history import History, read_history
+from runner.batch.log import RunLog
+from runner.batch.manifest import make_manifest
+from runner.batch.options import RunOptions, RunResult
+from runner.batch.past_run import PastRun
+from runner.batch.plan import Chooser, Decision, Digests, RunPlan, make_plan
+from runner.batch.reasons import placer
+from runner.batch.standing import Nobody, Standing, Watcher
+from runner.batch.write import line_of, outcome_of, unplayable
+from runner.datasets.dataset import Dataset, DatasetError, Row
+from runner.records.failure import ConfigFailure
+from runner.records.rollout import Outcome
+from runner.runtime.grading import grade_outcome
+from runner.runtime.pool import Pool
+from runner.runtime.rollout import run_rollout
+from runner.store.journal import Journal
+from runner.store.journal_reading import at, read
+from runner.store.lock import RunLock
+from runner.store.run_folder import RunFolder, safe_name
+
+if TYPE_CHECKING:
+    from runner.build.live import Live
+    from runner.build.plan import Plan
+
+_RETRIED = ("model", "tool", "sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row and attempt to play or to grade again."""
+
+    row: Row
+    attempt: int
+    decision: Decision
+
+
+class Control:
+    """The way to stop a run from outside."""
+
+    def __init__(self) -> None:
+        self._run: _Run | None = None
+        self.interrupted = False
+
+    def attach(self, run: _Run) -> None:
+        self._run = run
+        if self.interrupted:
+            run.interrupt()
+
+    def interrupt(self) -> bool:
+        """Start nothing new, let what runs finish within its grace. False when that was asked before: end at once."""
+        first, self.interrupted = not self.interrupted, True
+        if first and self._run is not None:
+            self._run.interrupt()
+        return first
+
+
+def run_folder(plan: Plan, options: RunOptions) -> RunFolder:
+    """Where the run goes. Nothing is touched."""
+    root = options.output if options.output is not None else plan.config.eval.output.path
+    name = safe_name(options.name or plan.name)
+    return RunFolder(root / (f"{name}@{safe_name(options.cell)}" if options.cell else name))
+
+
+def plan_run(plan: Plan, options: RunOptions) -> tuple[RunPlan, Chooser]:
+    """What `evaluate` would do. Reads the journal and the dataset once, writes nothing.
+
+    Raises `DatasetError`, `StoreError`, and `ConfigFailure` for a plan without a dataset.
+    """
+    folder = run_folder(plan, options)
+    is_there = folder.manifest_path.is_file() and not options.fresh
+    before = folder.manifest if is_there else None
+    history = read_history(read(folder.journal_path)) if is_there else History()
+    chooser = Chooser(history, Digests.of(plan.facts), retry_failed=options.retry_failed)
+    earlier = [*before.get("earlier", []), before["facts"]] if before else []
+    run = make_plan(
+        dataset_of(plan).rows(), plan.config.eval.attempts, chooser, plan.facts, earlier, placer(plan.config)
+    )
+    run.spent_cost, run.spent_tokens = history.cost, history.tokens
+    if run.rows == 0:
+        raise DatasetError("the dataset has no rows", "check the file, and what `dataset.rows` and `limit` select")
+    return run, chooser
+
+
+def dataset_of(plan: Plan) -> Dataset:
+    """The plan's dataset. Raises `ConfigFailure` when it has none."""
+    if plan.dataset is None:
+        raise ConfigFailure("there is no dataset: name one on the command line, or set `[dataset] path` in the file")
+    return plan.dataset
+
+
+async def evaluate(
+    plan: Plan, options: RunOptions, watcher: Watcher | None = None, control: Control | None = None
+) -> RunResult:
+    """Run, or go on with, an evaluation, and write its summary.
+
+    Raises `StoreError` (locked, disk full, another version), `DatasetError`; a rollout that fails raises nothing.
+    """
+    dataset_of(plan)
+    with ExitStack() as stack:
+        folder = _take(run_folder(plan, options), options, stack)
+        run_plan, chooser = plan_run(plan, options)
+        before = None if folder.is_new else folder.manifest
+        folder.write_manifest(make_manifest(plan, run_plan, options, before, placer(plan.config)))
+        log = stack.enter_context(RunLog(folder.log_path))
+        run = _Run(plan, options, folder, run_plan, chooser, watcher or Nobody(), log)
+        if control is not None:
+            control.attach(run)
+        await run.play()
+        past = PastRun(folder, lambda record: hash((record["row_id"], record["digests"]["row"])) in run_plan.wanted)
+        return conclude(past, plan.config.eval, run.stopped, run.interrupted, log, cell=options.cell)
+
+
+def _take(folder: RunFolder, options: RunOptions, stack: ExitStack) -> RunFolder:
+    """The folder, made if need be and locked; with `fresh` a new one, and the old one is moved aside."""
+    if options.fresh and folder.path.is_dir():
+        old: RunLock = stack.enter_context(folder.lock())
+        if folder.manifest_path.exists() or folder.journal_path.exists():
+            folder.archive()
+        else:
+            old.release()
+    made = RunFolder.create(folder.path)
+    stack.enter_context(made.lock())
+    return made
+
+
+class _Run:
+    """One session of a run."""
+
+    def __init__(
+        self, plan: Plan, options: RunOptions, folder: RunFolder, run_plan: RunPlan, chooser: Chooser,
+        watcher: Watcher, log: RunLog,
+    ) -> None:  # fmt: skip
+        section = plan.config.eval
+        limits = Limits(section.budget.cost, section.budget.tokens, section.budget.time, section.breaker)
+        self._plan = plan
+        self._options = options
+        self._folder = folder
+        self._run_plan = run_plan
+        self._chooser = chooser
+        self._watcher = watcher
+        self._log = log
+        self._limits = limits
+        self._digests = Digests.of(plan.facts)
+        self._pool = Pool(section.concurrency)
+        self._spending = Spending(limits, run_plan.spent_cost, run_plan.spent_tokens)
+        self._breaker = Breaker(limits.breaker)
+        self._standing = Standing(run_plan, plan.config.reward.range)
+        self._standing.running = lambda: self._pool.running
+        self._journal: Journal | None = None
+        self.stopped = ""
+        self.interrupted = False
+
+    async def play(self) -> None:
+        """Play everything that is owed."""
+        self._log.say(f"start: {self._run_plan.text()}")
+        self._watcher.began(self._standing)
+        try:
+            if self._run_plan.to_run or self._run_plan.counts["regrade"]:
+                await self._play_all()
+            else:
+                for _ in self._work():
+                    pass
+        finally:
+            self._watcher.ended(self._standing)
+            self._log.say(f"end: {self.stopped or 'nothing is owed'}")
+
+    async def _play_all(self) -> None:
+        timer = None
+        if self._limits.time is not None:
+            text = f"the time budget of {self._limits.time:g} s is used up"
+            timer = asyncio.get_running_loop().call_later(self._limits.time, self.stop, text)
+        try:
+            async with Journal.open(self._folder.journal_path) as journal, self._plan.open(record=self._options.record) as live:
+                self._journal = journal
+
+                async def play(item: Item) -> None:
+                    await self._play(live, item)
+
+                await self._pool.run(self._work(), play)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def stop(self, why: str) -> None:
+        """Start nothing new; let what runs end."""
+        if not self.stopped:
+            self.stopped = why
+            self._watcher.told(f"stopping: {why}")
+            self._log.say(f"stopping: {why}")
+        self._pool.drain()
+
+    def interrupt(self) -> None:
+        """Start nothing new, and cancel what still runs after the grace."""
+        self.interrupted = True
+        running = self._pool.running
+        self.stop(f"interrupted, {running} running" if running else "interrupted")
+        asyncio.get_running_loop().call_later(self._options.grace, self._pool.cancel, "cancelled")
+
+    def _work(self) -> Iterator[Item]:
+        """What is owed, a row's attempts together, read from the dataset as places come free."""
+        for row in dataset_of(self._plan).rows():
+            for attempt in range(self._run_plan.attempts):
+                decision = self._chooser.decide(row, attempt)
+                past = decision.past
+                if decision.choice == "reuse" and past is not None:
+                    self._standing.reuse(row.id, past.status, past.reward)
+                    continue
+                if decision.choice != "regrade" and (why := self._spending.refuses(self._pool.running)):
+                    self.stop(why)
+                    return
+                yield Item(row, attempt, decision)
+
+    async def _play(self, live: Live, item: Item) -> None:
+        if item.decision.choice == "regrade":
+            await self._grade_again(live, item)
+            return
+        for attempt in range(self._plan.config.eval.retries + 1):
+            outcome = await self._one(live, item)
+            last = attempt == self._plan.config.eval.retries or not _worth_again(outcome) or bool(self.stopped)
+            await self._keep(outcome, item.row, counted=last)
+            if last:
+                return
+
+    async def _one(self, live: Live, item: Item) -> Outcome:
+        try:
+            request = self._plan.request(item.row, item.attempt)
+        except DatasetError as error:
+            return unplayable(item.row, item.attempt, str(error))
+        return await run_rollout(live, request)
+
+    async def _grade_again(self, live: Live, item: Item) -> None:
+        assert item.decision.past is not None
+        record = at(self._folder.journal_path, item.decision.past.place)
+        label = self._plan.request(item.row, item.attempt).label
+        outcome = await grade_outcome(live, outcome_of(record, item.row.data, label))
+        await self._keep(outcome, item.row, regraded=True)
+
+    async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, regraded: bool = False) -> None:
+        """On disk first; only then it counts."""
+        assert self._journal is not None
+        line = line_of(outcome, self._digests.record(row.digest), row, self._plan.config.eval.group_by)
+        if regraded:
+            line["regraded"] = True
+        await self._journal.append(line)
+        self._log.outcome(outcome)
+        if not regraded:
+            self._spending.add(outcome)
+        if not counted:
+            return
+        self._standing.add(outcome)
+        self._watcher.moved(self._standing)
+        if why := self._breaker.add(outcome):
+            self.stop(why)
+
+
+def _worth_again(outcome: Outcome) -> bool:
+    return outcome.status == "failed" and outcome.failure is not None and outcome.failure.boundary in _RETRIED
+
+

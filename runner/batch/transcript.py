@@ -1,0 +1,147 @@
+"""One rollout as a person reads it: the conversation with its calls, then the scores, then what went wrong.
+
+What a model or a tool wrote is shown with its control characters spelled out: it cannot move the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runner.batch.figures import Plain, Style, clip, duration, money, number
+from runner.records.message import Message, text_of, tool_calls_of
+
+WIDTH = 80
+
+
+def transcript(record: Mapping[str, Any], style: Style | None = None) -> str:
+    """The text of one journal record."""
+    style = style or Plain()
+    parts = [_head(record, style), *_conversation(record, style), _scores(record, style), _failure(record, style)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(record: Mapping[str, Any], style: Style) -> str:
+    paint = {"scored": style.ok, "ungraded": style.warn, "failed": style.bad}.get(record["outcome"], style.dim)
+    title = style.bold(f"row {record['row_id']}, attempt {record['attempt']}")
+    reward = "no reward" if record["reward"] is None else f"reward {number(record['reward'])}"
+    usage, timing = record.get("usage") or {}, record.get("timing") or {}
+    facts = [
+        f"{usage.get('input_tokens', 0):,} in + {usage.get('output_tokens', 0):,} out tokens",
+        money(record["cost"]) if record.get("cost") is not None else "",
+        duration(float(timing.get("total") or 0.0)),
+        f"row {record['row']} of the dataset" if str(record["row"]) != record["row_id"] else "",
+    ]
+    label = record.get("label")
+    lines = [
+        f"{title}   {paint(record['outcome'])} · {record['stop_reason']} · {style.bold(reward)}",
+        style.dim(" · ".join(fact for fact in facts if fact)),
+    ]
+    if label is not None:
+        lines.append(f"{style.dim('label')}  {clip(safe(str(label)), WIDTH - 7)}")
+    return "\n".join(lines)
+
+
+def _conversation(record: Mapping[str, Any], style: Style) -> list[str]:
+    messages: Sequence[Message] = record.get("messages") or ()
+    calls = [call for call in record.get("calls") or () if "error" not in call]
+    spans = {span.get("tool_call_id"): span for span in record.get("tools") or ()}
+    # A prompt may hold assistant messages of its own, so calls belong to the last ones.
+    first = sum(message.get("role") == "assistant" for message in messages) - len(calls)
+    blocks, seen = [], 0
+    for message in messages:
+        note = ""
+        if message.get("role") == "assistant":
+            note = _call_note(calls[seen - first]) if 0 <= first <= seen else ""
+            reasoning = calls[seen - first].get("reasoning") if 0 <= first <= seen else None
+            if reasoning:
+                blocks.append(_block("reasoning", "", safe(str(reasoning)), style.dim, style))
+            seen += 1
+        elif message.get("role") == "tool":
+            note = _span_note(spans.get(message.get("tool_call_id")))
+        blocks.append(_message(message, note, style))
+    return blocks
+
+
+def _message(message: Message, note: str, style: Style) -> str:
+    role = str(message.get("role") or "?")
+    paint = {"assistant": style.ok, "tool": style.name, "system": style.dim}.get(role, style.bold)
+    lines = [safe(text_of(message))] if text_of(message) else []
+    for call in tool_calls_of(message) if role == "assistant" else ():
+        lines.append(style.name(f"→ {safe(call.name)}({safe(call.arguments)})"))
+    return _block(role, note, "\n".join(lines) or style.dim("(empty)"), paint, style)
+
+
+def _block(title: str, note: str, body: str, paint: Any, style: Style) -> str:
+    rule = "─" * max(3, WIDTH - 5 - len(title) - len(note) - (1 if note else 0))
+    head = f"{style.dim('──')} {paint(title)} {style.dim(rule)}{' ' if note else ''}{style.dim(note)}"
+    return f"{head}\n{body}"
+
+
+def _call_note(call: Mapping[str, Any]) -> str:
+    usage = call.get("usage") or {}
+    facts = [duration(float(call.get("latency") or 0.0))]
+    if usage:
+        facts.append(f"{usage.get('input_tokens', 0):,} in + {usage.get('output_tokens', 0):,} out")
+    facts.append(str(call.get("finish_reason") or "no finish reason"))
+    if call.get("retries"):
+        facts.append(f"{call['retries']} retries")
+    if call.get("token_ids") is not None:
+        facts.append("token ids")
+    return " · ".join(facts)
+
+
+def _span_note(span: Mapping[str, Any] | None) -> str:
+    if span is None:
+        return ""
+    facts = [str(span.get("name") or ""), str(span.get("status") or ""), duration(float(span.get("seconds") or 0.0))]
+    if span.get("truncated"):
+        facts.append("cut")
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _scores(record: Mapping[str, Any], style: Style) -> str:
+    scores = record.get("scores") or {}
+    if not scores:
+        return ""
+    width = min(24, max(len(name) for name in scores))
+    lines = [style.bold("Scores")]
+    for name, score in scores.items():
+        value = score.get("value")
+        shown = style.warn(f"{'none':>7}") if value is None else style.bold(f"{number(value):>7}")
+        reason = safe(str(score.get("reason") or (score.get("failure") or {}).get("message") or ""))
+        lines.append(f"  {clip(name, width):<{width}}  {shown}  {clip(reason, max(20, WIDTH - width - 14))}".rstrip())
+    return "\n".join(lines)
+
+
+def _failure(record: Mapping[str, Any], style: Style) -> str:
+    failure = record.get("failure")
+    if not failure:
+        return ""
+    lines = [f"{style.bad('Failure')}  {failure['boundary']}/{failure['kind']}", f"  {safe(str(failure['message']))}"]
+    if failure.get("where"):
+        lines.append(style.dim(f"  at {safe(str(failure['where']))}"))
+    if failure.get("detail"):
+        lines += [style.dim(f"  {line}") for line in safe(str(failure["detail"])).splitlines()]
+    return "\n".join(lines)
+
+
+def safe(text: str) -> str:
+    """`text` with control, surrogate and direction characters, but for line ends and tabs, as `\\x1b` and the like."""
+    if text.isprintable():
+        return text
+    from unicodedata import category
+
+    return "".join(
+        _spelled(character) if category(character) in _UNSAFE and character not in _KEPT else character
+        for character in text.replace("\r\n", "\n")
+    )
+
+
+_UNSAFE = ("Cc", "Cf", "Cs")
+_KEPT = "\n\t\u200c\u200d\ufeff"
+"""Line ends and tabs, and the joiners that scripts and emoji need."""
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,46 @@
+"""Outcomes to journal lines and back, with what a batch run adds: digests, groups, how the agent itself ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from runner.datasets.dataset import Row
+from runner.records.failure import Failure
+from runner.records.rollout import Outcome, RolloutRequest
+from runner.store.record import from_record, to_record
+
+
+def line_of(outcome: Outcome, digests: Mapping[str, str], row: Row, group_by: Sequence[str]) -> dict[str, Any]:
+    """The journal line of an outcome. `groups` holds the row's values of the `group_by` columns."""
+    record = to_record(outcome, digests)
+    if outcome.ended and outcome.ended != outcome.stop_reason:
+        record["ended"] = outcome.ended
+    if group_by:
+        record["groups"] = {column: _value(row.data, column) for column in group_by}
+    return record
+
+
+def _value(data: Mapping[str, Any], column: str) -> Any:
+    """The value of a column; dots reach into nested objects where no column has the whole name."""
+    if column in data:
+        return data[column]
+    value: Any = data
+    for part in column.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def outcome_of(record: Mapping[str, Any], row: Mapping[str, Any] | None = None, label: Any = ...) -> Outcome:
+    """The outcome of a journal line, with the dataset's row, and another label if one is given."""
+    outcome = from_record(record, row)
+    if "ended" in record:
+        outcome = replace(outcome, ended=record["ended"])
+    return outcome if label is ... else replace(outcome, request=replace(outcome.request, label=label))
+
+
+def unplayable(row: Row, attempt: int, why: str) -> Outcome:
+    """A rollout that never began, because its prompt cannot be made from the row."""
+    request = RolloutRequest(f"{row.id}-{attempt}", (), row.data, row.index, row.id, attempt)
+    return Outcome(request, "failed", "config", failure=Failure("config", "bad_row", why))

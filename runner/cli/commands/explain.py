@@ -1,0 +1,82 @@
+"""`osmosis-run explain`: the value of a key, where it came from, what it overrode, and what the format says of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runner.cli.console import Style, console
+from runner.cli.exit import CommandError, Exit
+from runner.cli.options import file_options, inspect, json_option, locate
+
+if TYPE_CHECKING:
+    from runner.config.explain import Explanation
+
+
+@click.command("explain")
+@click.argument("key", metavar="[KEY]", default="")
+@file_options
+@json_option
+def command(key: str, workflow: Path, profile: str | None, overrides: tuple[str, ...], as_json: bool) -> Exit:
+    """Say what KEY is in this file: its value, who set it, what it overrode. Without KEY, list the sections."""
+    from runner.config.explain import explain
+
+    loaded = inspect(locate(workflow), profile, overrides)
+    found = explain(loaded, key)
+    if not found.known:
+        raise CommandError(f"there is no key `{key}`{_did_you_mean(found.near)}", _where_to_look(key))
+    if as_json:
+        console().print_json(_json(found))
+    else:
+        console().out(explanation_text(found, console().data))
+    if loaded.report.errors:
+        console().warn(f"`{loaded.path}` has {loaded.report.errors} errors; `osmosis-run validate` shows them")
+    return Exit.OK
+
+
+def explanation_text(found: Explanation, style: Style) -> str:
+    """An explanation as a person reads it."""
+    head = f"{style.bold(found.key)} = {found.value}" if found.value else style.bold(found.key or "workflow.toml")
+    lines = [head]
+    if found.layers:
+        lines += ["", f"  from {style.name(found.origin)}"]
+        for layer in found.overrode:
+            place = f"{layer.layer}, {layer.place}" if layer.place else layer.layer
+            lines.append(style.dim(f"  overrode {layer.value} ({place})"))
+    if found.doc:
+        lines += ["", *(f"  {line}" for line in _wrapped(found.doc))]
+    facts = [f"type: {found.type}" if found.type else "", f"affects: {found.affects}" if found.affects else ""]
+    facts.append(f"default: {found.default}" if found.default else "")
+    lines += ["", style.dim("  " + " · ".join(filter(None, facts)))]
+    if found.keys:
+        lines += ["", "  keys:", *(f"    {name}" for name in found.keys)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(" ".join(text.split()), 86)
+
+
+def _did_you_mean(near: tuple[str, ...]) -> str:
+    return "; did you mean " + " or ".join(f"`{name}`" for name in near) + "?" if near else ""
+
+
+def _where_to_look(key: str) -> str:
+    section = key.split(".")[0]
+    return (
+        f"`osmosis-run explain {section}` lists its keys" if "." in key else "`osmosis-run explain` lists the sections"
+    )
+
+
+def _json(found: Explanation) -> dict[str, Any]:
+    layers = [
+        {"value": layer.value, "layer": layer.layer, "place": str(layer.place) if layer.place else None}
+        for layer in found.layers
+    ]
+    plain = {name: value for name, value in asdict(found).items() if name not in ("known", "near", "layers")}
+    return {**plain, "origin": found.origin, "layers": layers}

@@ -1,0 +1,66 @@
+"""`Checking`: what every check is handed. It reports at a path, and stays silent where something is broken already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runner.config.config import RolloutConfig
+from runner.config.load import Loaded
+from runner.diag.diagnostic import Diagnostic, Fix, Path, Place, Severity
+from runner.diag.suggest import alternatives, nearest
+
+
+@dataclass
+class Checking:
+    """One check of one loaded file. `config` is partial: what is broken was left out of it."""
+
+    loaded: Loaded
+    config: RolloutConfig
+
+    def report(
+        self,
+        code: str,
+        path: Path,
+        message: str,
+        label: str = "",
+        *,
+        key: bool = False,
+        severity: Severity = "error",
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+        place: Place | None = None,
+        related: Iterable[tuple[Place | None, str]] = (),
+        fix: Fix | None = None,
+    ) -> None:
+        """Report at the value of `path`, at its key, or at `place` within it; nothing when `path` is broken."""
+        if self.loaded.is_broken(path):
+            return
+        origins = self.loaded.origins
+        where = place or (origins.key_place(path) if key else origins.value_place(path)) or origins.key_place(path)
+        others = tuple((one, text) for one, text in related if one is not None)
+        self.loaded.report.add(
+            Diagnostic(code, message, where, label, tuple(helps), tuple(notes), others, severity, fix)
+        )
+
+    def warn(self, code: str, path: Path, message: str, label: str = "", *, key: bool = False) -> None:
+        """Report something that is surely not meant, but harms no result."""
+        self.report(code, path, message, label, key=key, severity="warning")
+
+    def unknown(self, code: str, path: Path, noun: str, word: str, known: Iterable[str], *, key: bool = False) -> None:
+        """Report a name that is not among `known`, with the near one or the few there are."""
+        names = list(known)
+        near = nearest(word, names)
+        listed = alternatives(names)
+        notes = (f"{noun}s: {listed}",) if listed else (f"the file declares no {noun}",) if not names else ()
+        label = f"did you mean `{near}`?" if near else ""
+        place = self.loaded.origins.key_place(path) if key else self.loaded.origins.value_place(path)
+        fix = None
+        if near is not None and place is not None:
+            written = place.source.text[place.start : place.end]
+            fix = Fix(place, written.replace(word, near)) if written.strip("\"'").endswith(word) else None
+        self.report(code, path, f"no {noun} is called `{word}`", label, key=key, notes=notes, fix=fix)
+
+    def is_set(self, path: Path) -> bool:
+        """Whether some layer wrote `path`: a default contradicts nobody."""
+        return self.loaded.origins.setting(path) is not None

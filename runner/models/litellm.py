@@ -1,0 +1,170 @@
+"""`LiteLLMModel`: every provider that is not OpenAI-compatible, through litellm, which only this file imports.
+
+litellm takes seconds to import, so it is imported at the first call, in a thread, with everything quiet; its own
+retries are off, because ours honour deadlines and limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from runner.models.attempts import Persistence
+from runner.models.limiter import Limiter
+from runner.models.price import Price
+from runner.models.refusal import Refusals, Setback, Veil, is_overflow
+from runner.models.retry import Clock, Retries, SystemClock, retry_after
+from runner.models.wire import Options, excerpt, parse_answer, request_body
+from runner.records.completion import Caller, Completion, Sampling, ToolSpec
+from runner.records.failure import ContextOverflow, ModelGarbled
+from runner.records.message import Message
+
+_importing = threading.Lock()
+
+
+def load() -> Any:
+    """Import litellm, quietly: no telemetry, no price table from the network, no prints. Takes seconds; thread-safe."""
+    with _importing:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        os.environ.setdefault("LITELLM_TELEMETRY", "False")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import litellm
+        # A library's warnings are none of the user's business, and must not become errors under `-W error`. For good
+        # and not around each call: filters are global, and calls overlap.
+        warnings.filterwarnings("ignore", module=r"litellm(\.|$)")
+        warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+        litellm.telemetry = False
+        litellm.suppress_debug_info = True
+        litellm.drop_params = False
+        litellm.num_retries = 0
+        for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        return litellm
+
+
+@dataclass(kw_only=True, eq=False)
+class LiteLLMModel:
+    """A model by its litellm name, such as `anthropic/claude-sonnet-4-5`.
+
+    `key_name` is the environment variable the key came from; without a key litellm looks in the provider's own
+    variable. `timeout` is in seconds for each try. Without a `price`, the cost is litellm's own reckoning.
+    """
+
+    model: str
+    base_url: str | None = None
+    api_key: str | None = None
+    key_name: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 120.0
+    retries: Retries = field(default_factory=Retries)
+    limiter: Limiter | None = None
+    price: Price | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Random = field(default_factory=Random)
+
+    def __post_init__(self) -> None:
+        veil = Veil([self.api_key, *self.headers.values()])
+        # litellm reads keys from the environment by itself, so a missing one is not "no key was sent".
+        self._refusals = Refusals(self.model, self.model, veil, self.key_name, has_key=True)
+        self._persistence = Persistence(self.retries, self.limiter, self.clock, self.rng)
+        self._litellm: Any = None
+
+    async def open(self) -> None:
+        """Import litellm now instead of at the first call."""
+        if self._litellm is None:
+            self._litellm = await asyncio.to_thread(load)
+
+    async def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, caller: Caller
+    ) -> Completion:
+        """One completion. See `Model.complete` for the errors."""
+        # The same check as on the direct path: a request that is no JSON is refused before litellm sees it.
+        body = request_body(self.model, messages, tools, sampling, Options())
+        await self.open()
+        words = self._words(messages, tools, sampling)
+
+        async def once() -> Completion:
+            return await self._once(words)
+
+        return await self._persistence(once, len(body) // 4 + (sampling.max_tokens or 0))
+
+    async def aclose(self) -> None:
+        """Close litellm's shared connections."""
+        if self._litellm is None:
+            return
+        from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
+
+        await close_litellm_async_clients()  # type: ignore[no-untyped-call]
+        self._litellm = None
+
+    def _words(self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling) -> dict[str, Any]:
+        # litellm edits what it is given; each rollout's messages are its own.
+        words: dict[str, Any] = {"model": self.model, "messages": [dict(message) for message in messages]}
+        settings = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
+        words.update({name: value for name, value in settings.items() if value is not None})
+        if sampling.stop:
+            words["stop"] = list(sampling.stop)
+        if tools:
+            words["tools"] = [tool.wire() for tool in tools]
+        if self.base_url:
+            words["base_url"] = self.base_url
+        if self.api_key:
+            words["api_key"] = self.api_key
+        if self.headers:
+            words["extra_headers"] = dict(self.headers)
+        words.update(sampling.extra)
+        return words
+
+    async def _once(self, words: dict[str, Any]) -> Completion:
+        """One try. Raises Setback."""
+        started = self.clock.monotonic()
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await self._litellm.acompletion(**words, timeout=self.timeout, num_retries=0, max_retries=0)
+            answer = response.model_dump()
+        except TimeoutError:
+            raise self._refusals.unavailable(f"no answer within {self.timeout:g} s") from None
+        except Exception as error:
+            raise self._setback(error) from error
+        latency = self.clock.monotonic() - started
+        try:
+            completion = parse_answer(answer, latency=latency, price=self.price)
+        except ModelGarbled as error:
+            raise self._refusals.garbled(str(error)) from None
+        if completion.cost is None and completion.usage is not None:
+            completion = replace(completion, cost=self._cost(response))
+        return completion
+
+    def _cost(self, response: Any) -> float | None:
+        """litellm's reckoning, or None for a model it has no price for."""
+        try:
+            return float(self._litellm.completion_cost(completion_response=response, model=self.model))
+        except Exception:
+            return None  # it raises a plain Exception for an unknown model; an unknown price is no error
+
+    def _setback(self, error: Exception) -> Setback:
+        """litellm's exceptions are the openai client's, with a `status_code` each."""
+        litellm = self._litellm
+        said = excerpt(str(getattr(error, "message", "") or error).removeprefix("litellm."))
+        if isinstance(error, litellm.ContextWindowExceededError) or (
+            isinstance(error, litellm.BadRequestError) and is_overflow(said)
+        ):
+            text = self._refusals.veil(f"{self.model}: the prompt does not fit: {said}")
+            return Setback(ContextOverflow(text, where=self.model), retry=False)
+        if isinstance(error, litellm.APIConnectionError):
+            return self._refusals.unavailable(said)
+        if isinstance(error, litellm.Timeout):
+            return self._refusals.unavailable(f"no answer within {self.timeout:g} s")
+        status = getattr(error, "status_code", None)
+        status = status if isinstance(status, int) else 500
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+        wait = retry_after({name.lower(): text for name, text in headers.items()}, self.clock.time())
+        return self._refusals.from_status(status, said.encode(), wait)

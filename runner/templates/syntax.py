@@ -1,0 +1,130 @@
+"""From a text to Jinja2's tree, or to a `TemplateProblem` that has a place and words of ours."""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import nodes
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.parser import Parser
+
+from runner.templates.sandbox import LexingFailed, nearest, sandbox
+
+
+class TemplateProblem(Exception):
+    """The text is not a template. `offset` and `length` are characters inside it; `offset` is None if unknown."""
+
+    def __init__(self, message: str, offset: int | None = None, length: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.length = length
+
+
+def _has_markup(text: str) -> bool:
+    return "{{" in text or "{%" in text or "{#" in text
+
+
+def normal(text: str) -> str:
+    """Jinja2 reads every line end as `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def in_text(text: str, offset: int) -> int:
+    """The place in the author's text of an offset in the text Jinja2 read, where `\\r\\n` is one character."""
+    if "\r\n" not in text:
+        return offset
+    for found in re.finditer("\r\n", text):
+        if found.start() >= offset:
+            break
+        offset += 1
+    return offset
+
+
+def parse(text: str) -> nodes.Template:
+    """The tree of a template; `lineno` of its nodes is an offset plus one. Raises `TemplateProblem`."""
+    if not _has_markup(text):
+        data: list[nodes.Expr] = [nodes.TemplateData(normal(text), lineno=1)] if text else []
+        return nodes.Template([nodes.Output(data, lineno=1)], lineno=1)
+    try:
+        tree = Parser(sandbox(), normal(text)).parse()
+    except LexingFailed as failure:
+        raise problem_at(text, str(failure), failure.offset) from None
+    except TemplateSyntaxError as error:
+        raise problem_at(text, error.message or "", error.lineno - 1) from None
+    _forbid(text, tree)
+    return tree
+
+
+def parse_expression(text: str) -> nodes.Expr:
+    """The tree of one expression, as `parse` gives it. Raises `TemplateProblem`."""
+    if not text.strip():
+        raise TemplateProblem("an expression is empty", 0, max(len(text), 1))
+    try:
+        parser = Parser(sandbox(), normal(text), state="variable")
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            raise TemplateSyntaxError("this does not belong to the expression", parser.stream.current.lineno)
+    except LexingFailed as failure:
+        raise problem_at(text, str(failure), failure.offset) from None
+    except TemplateSyntaxError as error:
+        raise problem_at(text, error.message or "", error.lineno - 1) from None
+    _forbid(text, tree)
+    return tree
+
+
+_OUTSIDE = {
+    nodes.Include: "include",
+    nodes.Import: "import",
+    nodes.FromImport: "from … import",
+    nodes.Extends: "extends",
+}
+
+
+def _forbid(text: str, tree: nodes.Node) -> None:
+    """Refuse what reaches outside the text, and filters and tests that do not exist."""
+    for kind, word in _OUTSIDE.items():
+        for outside in tree.find_all(kind):
+            offset = in_text(text, outside.lineno - 1)
+            raise TemplateProblem(f"`{word}` is not available: a template is one text", offset, len(word.split()[0]))
+    named: list[nodes.Node] = [tree, *tree.find_all((nodes.Filter, nodes.Test))]
+    for node in named:
+        if isinstance(node, nodes.Filter | nodes.Test):
+            what, known = ("filter", sandbox().filters) if isinstance(node, nodes.Filter) else ("test", sandbox().tests)
+            if node.name not in known:
+                at = re.compile(rf"\b{re.escape(node.name)}\b").search(text, in_text(text, node.lineno - 1))
+                start = at.start() if at else in_text(text, node.lineno - 1)
+                message = f"there is no {what} `{node.name}`{nearest(node.name, known)}"
+                raise TemplateProblem(message, start, len(node.name))
+
+
+_WORDS = (
+    (r"end of print statement", "}}"),
+    (r"end of statement block", "%}"),
+    (r"begin of print statement", "{{"),
+    (r"begin of statement block", "{%"),
+    (
+        r"unexpected end of template\. Jinja was looking for the following tags: (.+?)\. .* closed is (`.+?`)",
+        r"\2 is not closed: expected \1",
+    ),
+    (r"unexpected end of template, expected `}}`", "`{{` is not closed: expected `}}`"),
+    (r"unexpected `end of template`", "the expression ends too early"),
+    (r", got ", ", found "),
+)
+
+
+def problem_at(text: str, message: str, offset: int) -> TemplateProblem:
+    """Jinja2's words, put into ours, with the place the words are about."""
+    unexpected = re.fullmatch(r"unexpected char (.+) at (\d+)", message)
+    if unexpected:
+        quote = unexpected[1] in ('"\'"', "'\"'")
+        message = "this string is not closed" if quote else f"unexpected character {unexpected[1]}"
+        offset = int(unexpected[2])
+    message = message.replace("'", "`").rstrip(".")
+    message = message[:1].lower() + message[1:]
+    for theirs, ours in _WORDS:
+        message = re.sub(theirs, ours, message)
+    offset = in_text(text, offset)
+    word = re.compile(r"\w+|\}\}|%\}|\{\{|\{%|\S").match(text, offset)
+    start = min(offset, max(len(text) - 1, 0))
+    return TemplateProblem(message, start, len(word[0]) if word else 1)

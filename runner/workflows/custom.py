@@ -1,0 +1,182 @@
+"""The user's own agent: from what a reference names to a workflow for each rollout.
+
+Everything that can be wrong with it is found here, once, before a rollout is paid for: the class, its `run`, its
+config. Each rollout then gets its own instance and its own deep copy of the config.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
+from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class ConfigMisfit(Exception):
+    """The `config` table does not fit the workflow's config. `errors` holds the path in the table and what is wrong."""
+
+    def __init__(self, errors: list[tuple[Path, str]]) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in errors))
+        self.errors = errors
+
+
+@dataclass(frozen=True)
+class PreparedWorkflow:
+    """Calling it gives the workflow of one rollout, whose `config` is its own deep copy."""
+
+    make: Callable[[Any], AgentWorkflow[Any]]
+    config: Any = None
+
+    def __call__(self) -> AgentWorkflow[Any]:
+        config = deepcopy(self.config)
+        workflow = self.make(config)
+        if isinstance(workflow, AgentWorkflow) and not hasattr(
+            workflow, "config"
+        ):  # an `__init__` that does not call ours
+            workflow.config = config
+        return workflow
+
+
+class FunctionWorkflow(AgentWorkflow[Any]):
+    """A plain `async def run(ctx)` as a workflow."""
+
+    def __init__(self, function: Callable[[AgentWorkflowContext[Any]], Any], config: Any = None) -> None:
+        super().__init__(config)
+        self._function = function
+
+    async def run(self, ctx: AgentWorkflowContext[Any]) -> Any:
+        return await self._function(ctx)
+
+
+def prepare(target: Any, config_table: Mapping[str, Any]) -> PreparedWorkflow:
+    """The workflow that `target` names, with the config that `config_table` gives.
+
+    `target` is a subclass of `AgentWorkflow`, an `async def run(ctx)`, or a function that makes a workflow from the
+    config, or from nothing. The type of the config is `X` of `AgentWorkflow[X]`, else the hint of `__init__` (of the
+    function: `X` of its `AgentWorkflowContext[X]`, or the hint of its parameter), else `AgentWorkflowConfig`.
+    Raises `WorkflowMisfit` and `ConfigMisfit`. Makes one workflow, to see that it can be made.
+    """
+    name = getattr(target, "__name__", type(target).__name__)
+    if inspect.isclass(target):
+        make, kind = _of_class(target, name)
+    elif isinstance(target, AgentWorkflow):
+        raise WorkflowMisfit(f"`{type(target).__name__}` is an instance; name its class: each rollout needs its own")
+    elif not callable(target):
+        raise WorkflowMisfit(f"it is {_a(type(target).__name__)}, not a subclass of `AgentWorkflow`")
+    elif inspect.iscoroutinefunction(target):
+        make, kind = _of_function(target, name)
+    else:
+        make, kind = _of_factory(target, name)
+    prepared = PreparedWorkflow(make, _config(kind, config_table))
+    _try(prepared, name)
+    return prepared
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} `{word}`"
+
+
+def _of_class(target: type[Any], name: str) -> tuple[Callable[[Any], Any], Any]:
+    if not issubclass(target, AgentWorkflow):
+        raise WorkflowMisfit(f"`{name}` is not a subclass of `AgentWorkflow`")
+    if inspect.isabstract(target):
+        missing = ", ".join(f"`{each}`" for each in sorted(target.__abstractmethods__))
+        raise WorkflowMisfit(f"`{name}` is abstract: it does not define {missing}")
+    _check_run(target.run, f"`{name}.run`", bound=isinstance(inspect.getattr_static(target, "run"), staticmethod))
+    takes = _positional(target, name)
+    return (target if takes else lambda _: target()), config_type_of(target)
+
+
+def _of_function(target: Callable[..., Any], name: str) -> tuple[Callable[[Any], Any], Any]:
+    _check_run(target, f"`{name}`", bound=True)
+    return lambda config: FunctionWorkflow(target, config), config_type_of_parameter(target, context=True)
+
+
+def _of_factory(target: Callable[..., Any], name: str) -> tuple[Callable[[Any], Any], Any]:
+    takes = _positional(target, name)
+    return (target if takes else lambda _: target()), config_type_of_parameter(target, context=False)
+
+
+def _check_run(run: Any, name: str, *, bound: bool) -> None:
+    if inspect.isasyncgenfunction(run):
+        raise WorkflowMisfit(f"{name} yields; it must return its messages")
+    if not inspect.iscoroutinefunction(run):
+        raise WorkflowMisfit(f"{name} must be `async def`")
+    signature = inspect.signature(run)
+    try:
+        signature.bind(*([None] if bound else [None, None]))
+    except TypeError:
+        wanted = "(ctx)" if bound else "(self, ctx)"
+        raise WorkflowMisfit(f"{name} takes {signature}; it is called with {wanted}") from None
+
+
+def _positional(target: Callable[..., Any], name: str) -> bool:
+    """Whether `target` takes the config. Raises `WorkflowMisfit` when it needs more than that."""
+    signature = inspect.signature(target)
+    for arguments in ([None], []):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return bool(arguments)
+    raise WorkflowMisfit(f"`{name}` takes {signature}; it is called with the config, or with nothing")
+
+
+def _config(kind: Any, table: Mapping[str, Any]) -> Any:
+    """The typed config. Raises `ConfigMisfit`."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if kind is type(None):
+        if table:
+            raise ConfigMisfit([((key,), "this workflow takes no config") for key in table])
+        return None
+    try:
+        return TypeAdapter(kind).validate_python(deepcopy(dict(table)))
+    except ValidationError as error:
+        known = _field_names(kind)
+        raise ConfigMisfit([_misfit(each, known) for each in error.errors(include_url=False)]) from None
+
+
+def _field_names(kind: Any) -> list[str]:
+    return list(getattr(kind, "model_fields", None) or getattr(kind, "__annotations__", {}))
+
+
+def _misfit(error: Any, known: list[str]) -> tuple[Path, str]:
+    path: Path = tuple(error["loc"])
+    if error["type"] == "missing":
+        return path, f"the workflow's config requires `{path[-1]}`"
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.6) if len(path) == 1 else []
+        return path, f"the workflow's config has no `{path[-1]}`" + (f"; did you mean `{near[0]}`?" if near else "")
+    message: str = error["msg"]
+    return path, message[0].lower() + message[1:]
+
+
+def _try(prepared: PreparedWorkflow, name: str) -> None:
+    try:
+        made: Any = prepared()
+    except Exception as error:
+        raise WorkflowMisfit(f"`{name}` cannot be made: {type(error).__name__}: {error}") from error
+    if not isinstance(made, AgentWorkflow):
+        if inspect.isawaitable(made):
+            getattr(made, "close", lambda: None)()
+        raise WorkflowMisfit(
+            f"`{name}` gave {_a(type(made).__name__)}, not an `AgentWorkflow`; an agent is a subclass of "
+            "`AgentWorkflow`, or an `async def run(ctx)`"
+        )
+
+
+__all__ = [
+    "ConfigMisfit",
+    "FunctionWorkflow",
+    "PreparedWorkflow",
+    "WorkflowMisfit",
+    "prepare",
+]
