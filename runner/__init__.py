@@ -45,7 +45,25 @@ _HOME = {
     "run_rollout": "runner.runtime.rollout",
 }
 
-__all__ = [*_HOME, "__version__"]  # pyright: ignore
+__all__ = [
+    "AgentWorkflow",
+    "AgentWorkflowConfig",
+    "AgentWorkflowContext",
+    "AgentWorkflowOutput",
+    "Event",
+    "Grader",
+    "GraderContext",
+    "Message",
+    "Outcome",
+    "Plan",
+    "RolloutRequest",
+    "Score",
+    "ToolCall",
+    "__version__",
+    "build",
+    "load",
+    "run_rollout",
+]
 
 
 def __getattr__(name: str) -> Any:

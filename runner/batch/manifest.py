@@ -32,7 +32,9 @@ def make_manifest(
         "name": f"{options.name or plan.name}{f'@{options.cell}' if options.cell else ''}",
         "created": before["created"] if before else started,
         "versions": {"osmosis-run": __version__, "python": platform.python_version(), "platform": sys.platform},
-        "dataset": None if plan.dataset is None else {"path": str(plan.dataset.path), "fingerprint": plan.dataset.fingerprint},
+        "dataset": None
+        if plan.dataset is None
+        else {"path": str(plan.dataset.path), "fingerprint": plan.dataset.fingerprint},
         "rows": run.rows,
         "attempts": run.attempts,
         "pass_threshold": section.pass_threshold,

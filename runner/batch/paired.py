@@ -82,7 +82,7 @@ def _times(sign: int, size: float) -> float:
 
 def _drawn(sizes: Counter[float], seen: float, seed: int) -> float:
     """Equal sizes are flipped together: the sum of m random signs is 2·bits - m, counted in one word of m bits."""
-    rng = random.Random(seed)  # noqa: S311 - a seeded draw is the point
+    rng = random.Random(seed)
     groups = list(sizes.items())
     extreme = 0
     for _ in range(DRAWS):
@@ -113,4 +113,4 @@ def flip_test(won: int, lost: int) -> float:
     if count > 1000:
         return math.erfc(max(0.0, abs(won - lost) - 1) / math.sqrt(2 * count))
     tail = sum(math.comb(count, k) for k in range(min(won, lost) + 1))
-    return min(1.0, 2 * tail / 2**count)
+    return min(1.0, float(2 * tail / (1 << count)))

@@ -102,6 +102,14 @@ class PastRun:
                 tally.spent(record)
         return tally
 
+    def is_newer_than_summary(self) -> bool:
+        """True if records came after the summary was written: a session was killed."""
+        try:
+            written = self.folder.summary_path.stat().st_mtime_ns
+            return self.folder.journal_path.stat().st_mtime_ns > written
+        except FileNotFoundError:
+            return self.folder.journal_path.exists()
+
     def summary(self, stopped: str = "") -> dict[str, Any]:
         """The summary, computed now."""
         manifest = self.manifest

@@ -78,14 +78,11 @@ async def regrade(plan: Plan, path: Path, *, everything: bool = False) -> tuple[
             await Pool(plan.config.eval.concurrency).run(items, play)
         folder.write_manifest(_manifest(folder.manifest, plan, digests))
         log.say(f"regrade: {count.text()}")
-        previous = folder.summary() or {}
-        result = conclude(PastRun(folder), plan.config.eval, str(previous.get("stopped", "")), False, log)
+        result = conclude(PastRun(folder), plan.config.eval, "", False, log)
     return result, count
 
 
-def _owed(
-    plan: Plan, history: History, digests: Digests, everything: bool, count: RegradeCount
-) -> Iterator[_Item]:
+def _owed(plan: Plan, history: History, digests: Digests, everything: bool, count: RegradeCount) -> Iterator[_Item]:
     """What is to be graded: rows of the dataset with their content, then recorded rows that it no longer has."""
     seen: set[int] = set()
     for row in plan.dataset.rows() if plan.dataset is not None else ():

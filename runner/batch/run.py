@@ -18,7 +18,7 @@ from runner.batch.history import History, read_history
 from runner.batch.log import RunLog
 from runner.batch.manifest import make_manifest
 from runner.batch.options import RunOptions, RunResult
-from runner.batch.past_run import PastRun
+from runner.batch.past_run import PastRun, shown
 from runner.batch.plan import Chooser, Decision, Digests, RunPlan, make_plan
 from runner.batch.reasons import placer
 from runner.batch.standing import Nobody, Standing, Watcher
@@ -169,6 +169,7 @@ class _Run:
     async def play(self) -> None:
         """Play everything that is owed."""
         self._log.say(f"start: {self._run_plan.text()}")
+        self._watcher.told(f"{shown(self._folder.path)}  {self._run_plan.text()}")
         self._watcher.began(self._standing)
         try:
             if self._run_plan.to_run or self._run_plan.counts["regrade"]:
@@ -186,13 +187,14 @@ class _Run:
             text = f"the time budget of {self._limits.time:g} s is used up"
             timer = asyncio.get_running_loop().call_later(self._limits.time, self.stop, text)
         try:
-            async with Journal.open(self._folder.journal_path) as journal, self._plan.open(record=self._options.record) as live:
+            async with Journal.open(self._folder.journal_path) as journal:
                 self._journal = journal
+                async with self._plan.open(record=self._options.record) as live:
 
-                async def play(item: Item) -> None:
-                    await self._play(live, item)
+                    async def play(item: Item) -> None:
+                        await self._play(live, item)
 
-                await self._pool.run(self._work(), play)
+                    await self._pool.run(self._work(), play)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -271,5 +273,3 @@ class _Run:
 
 def _worth_again(outcome: Outcome) -> bool:
     return outcome.status == "failed" and outcome.failure is not None and outcome.failure.boundary in _RETRIED
-
-

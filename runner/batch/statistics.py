@@ -105,9 +105,7 @@ class ClusterSums:
         return Estimate(_clamp(self.mean, bounds), low, high, self.count, self.rows, error)
 
 
-def cluster_mean(
-    rows: Iterable[tuple[int, float]], bounds: Bounds | None = None, *, binary: bool = False
-) -> Estimate:
+def cluster_mean(rows: Iterable[tuple[int, float]], bounds: Bounds | None = None, *, binary: bool = False) -> Estimate:
     """The mean of all values of `rows`, each given as (count, sum), with an interval clustered by row."""
     sums = ClusterSums()
     for count, total in rows:

@@ -38,7 +38,7 @@ class Scope:
 def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:
     """The summary as it stands in `summary.json`."""
     planned = scope.rows * scope.attempts
-    outcomes = {status: tally.outcomes.get(status, 0) for status in STATUSES}
+    outcomes: dict[str, int] = {status: tally.outcomes.get(status, 0) for status in STATUSES}
     steps = [k for k in ladder(scope.attempts) if any(count >= k for count in tally.passed.counts)]
     bounds = reward_bounds(tally, scope.reward_range)
     reward = tally.reward.estimate(bounds, binary=_is_binary(tally))
@@ -165,8 +165,8 @@ def _spread(values: Any) -> dict[str, float] | None:
 def metric(summary: Mapping[str, Any], name: str, bound: str = "value") -> float | None:
     """A number of the summary by the name that gates use, or None where there is none.
 
-    `reward`, `pass_rate` (pass@1), `pass@k`, `pass^k`, `grader.NAME` (or `grader:NAME`) have bounds `value`, `low` (`lower`), `high` (`upper`); `failed` and
-    `ungraded` are shares of the planned rollouts, `cost` is USD. Raises KeyError for a name that is none of these.
+    `reward`, `pass_rate` (pass@1), `pass@k`, `pass^k`, `grader.NAME` (or `grader:NAME`) have the bounds `value`, `low`
+    (`lower`), `high` (`upper`); `failed` and `ungraded` are shares of the planned rollouts, `cost` is USD. Raises KeyError for a name that is none of these.
     """
     if name == "cost":
         return None if summary["cost"] is None else float(summary["cost"])

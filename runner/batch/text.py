@@ -53,7 +53,7 @@ def _head(summary: Mapping[str, Any], style: Style) -> list[str]:
     title, plain_title = f"{style.bold(summary['name'])}  {style.dim(size)}", f"{summary['name']}  {size}"
     verdict, paint = ("✓ complete", style.ok) if summary["complete"] else ("✗ incomplete", style.bad)
     gap = max(2, WIDTH - len(_INDENT) * 2 - len(plain_title) - len(verdict))
-    counts = {name: summary["outcomes"][name] for name in STATUSES}
+    counts: dict[str, int] = {name: summary["outcomes"][name] for name in STATUSES}
     counts["missing"] = summary["rollouts"]["missing"]
     lines = [
         f"{_INDENT}{title}{' ' * gap}{paint(verdict)}",
@@ -195,8 +195,8 @@ def _line(
     name: str, estimate: Mapping[str, Any], style: Style, *, note: str = "", count: int | None = None,
     strong: bool = False,
 ) -> str:  # fmt: skip
-    value, interval = number(estimate["mean"]), _interval(estimate)
-    return _row(name, value, interval, estimate, style, note or f"{estimate['n'] if count is None else count:,}", strong)
+    last = note or f"{estimate['n'] if count is None else count:,}"
+    return _row(name, number(estimate["mean"]), _interval(estimate), estimate, style, last, strong)
 
 
 def _share(name: str, estimate: Mapping[str, Any], style: Style) -> str:

@@ -14,6 +14,8 @@ from runner.diag.diagnostic import Fix, Path, Place
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """One refusal: the path, the value there, and what the models said of it."""
+
     path: Path
     value: Any
     context: Mapping[str, Any]
@@ -78,7 +80,7 @@ def table_help(case: Case) -> tuple[str, ...]:
     return (f"write it as a table: `[{section}]`",)
 
 
-def found(value: Any, *, show: bool = True) -> str:
+def describe_value(value: Any, *, show: bool = True) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, int | float):

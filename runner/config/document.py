@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -60,7 +61,7 @@ def field_docs(model: type[Section]) -> dict[str, str]:
         if not (issubclass(owner, Section) and owner is not Section):
             continue
         body = _classes(owner.__module__).get(owner.__name__, [])
-        for before, after in zip(body, body[1:], strict=False):
+        for before, after in pairwise(body):
             if (
                 isinstance(before, ast.AnnAssign)
                 and isinstance(before.target, ast.Name)

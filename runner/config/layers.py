@@ -76,7 +76,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One layer's value of one leaf. `path` is where it stands in `placed`; `folder` is what its paths are relative to."""
+    """One layer's value of one leaf. `path` is where it stands in `placed`; its paths are relative to `folder`."""
 
     value: Any
     layer: str

@@ -11,7 +11,7 @@ from runner.config.section import GRADE, OPERATION, Section, wrong_choice
 
 
 class OnLimit(Section):
-    """What becomes of a rollout whose policy ran into a limit. Written `"score"`, `"ungraded"` or `{ reward = 0.0 }`."""
+    """What becomes of a rollout whose policy ran into a limit: `"score"`, `"ungraded"` or `{ reward = 0.0 }`."""
 
     action: Literal["score", "ungraded", "reward"] = "score"
     """`score` grades what there is, `ungraded` gives no reward, `reward` gives that number."""

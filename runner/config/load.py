@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Loaded:
     """What is known of a file. `config` is None when it cannot be read at all, and partial when `broken` is not empty.
 
-    `tree` is the merged data, sound or not; `profile` and `cell` are what was asked for. `report` grows with each check.
+    `tree` is the merged data, sound or not; `profile` is what was asked for. `report` grows with each check.
     """
 
     path: FilePath
@@ -107,11 +107,18 @@ def _problems(errors: Sequence[ErrorDetails], loaded: Loaded, *, first: bool) ->
     problems = [problem(error, loaded.tree, loaded.origins) for error in errors]
     before = frozenset(loaded.broken)
     meant = {one.meant for one in problems if one.meant is not None}
-    for one in problems:
+    causes = [one for one in problems if not _holds_another(one, problems)]
+    for one in causes:
         if not _follows(one, meant, before, first):
             loaded.report.add(one.finding)
         loaded.broken.add(one.broken)
-    return [one.broken for one in problems]
+    return [one.broken for one in causes]
+
+
+def _holds_another(one: Problem, problems: Sequence[Problem]) -> bool:
+    """Whether something within the refused value was refused too: an array is not empty because its items are bad."""
+    size = len(one.path)
+    return any(len(other.path) > size and other.path[:size] == one.path for other in problems)
 
 
 def _follows(one: Problem, meant: set[Path], before: frozenset[Path], first: bool) -> bool:
@@ -138,14 +145,13 @@ def _cut(tree: dict[str, Any], path: Path) -> None:
         return
     node: Any = tree
     for part in path[:-1]:
-        if (isinstance(node, dict) and part in node) or (
-            isinstance(node, list) and isinstance(part, int) and part < len(node)
-        ):
-            node = node[part]
-        else:
-            return
+        node = _child(node, part)
     last = path[-1]
-    if isinstance(node, dict):
-        node.pop(last, None)
-    elif isinstance(node, list) and isinstance(last, int) and last < len(node):
+    if _child(node, last) is not None:
         del node[last]
+
+
+def _child(node: Any, part: str | int) -> Any:
+    if isinstance(node, dict):
+        return node.get(part)
+    return node[part] if isinstance(node, list) and isinstance(part, int) and part < len(node) else None

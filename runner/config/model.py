@@ -98,6 +98,12 @@ class Price(Section):
     """USD per million prompt tokens read from the endpoint's cache. Default: the price of `input`."""
 
 
+def _table_or_text(value: Any) -> Any:
+    if isinstance(value, dict | str):
+        return value
+    raise wrong_choice("a table or a string")
+
+
 class RuleCall(Section):
     """A tool call that a scripted model makes."""
 
@@ -105,16 +111,10 @@ class RuleCall(Section):
     """The tool."""
     arguments: Annotated[
         dict[str, Any] | str,
-        PlainValidator(lambda value: _table_or_text(value)),
+        PlainValidator(_table_or_text),
         WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}]}),
     ] = Field(default_factory=dict)
     """A table whose texts are Jinja templates, or one Jinja template that renders the JSON text of the arguments."""
-
-
-def _table_or_text(value: Any) -> Any:
-    if isinstance(value, dict | str):
-        return value
-    raise wrong_choice("a table or a string")
 
 
 class Rule(Section):
@@ -135,6 +135,12 @@ class Rule(Section):
     """Play an unavailable model instead, with this message."""
     delay: Delay = 0.0
     """How long the answer takes. Default: none."""
+
+
+def _auto_or_bool(value: Any) -> Any:
+    if value == "auto" or isinstance(value, bool):
+        return value
+    raise wrong_choice('`true`, `false` or `"auto"`')
 
 
 class ModelSection(Section):
@@ -170,9 +176,9 @@ class ModelSection(Section):
     return_token_ids: Annotated[
         Literal["auto"] | bool,
         OPERATION,
-        PlainValidator(lambda value: _auto_or_bool(value)),
+        PlainValidator(_auto_or_bool),
         WithJsonSchema({"enum": ["auto", True, False]}),
-    ] = "auto"
+    ] = "auto"  # noqa: S105
     """Ask for token ids and log-probabilities: `true`, `false`, or `"auto"`, where the endpoint is known to have
     them."""
     stream: Annotated[bool, OPERATION] = False
@@ -191,12 +197,6 @@ class ModelSection(Section):
             return self.provider
         direct = self.base_url is not None or (self.id or "").startswith("openai/")
         return "openai" if direct else "litellm"
-
-
-def _auto_or_bool(value: Any) -> Any:
-    if value == "auto" or isinstance(value, bool):
-        return value
-    raise wrong_choice('`true`, `false` or `"auto"`')
 
 
 class RoleSection(ModelSection):

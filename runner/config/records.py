@@ -64,7 +64,7 @@ def rollout_schema() -> dict[str, Any]:
         "calls": {
             "type": "array",
             "items": {"type": "object"},
-            "description": "Each model call: latency, usage, finish_reason, retries, and token ids and log-probabilities "
+            "description": "Each model call: latency, usage, finish_reason, retries, token ids and log-probabilities "
             "exactly as the endpoint gave them.",
         },
         "usage": _usage(),

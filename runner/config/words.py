@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.config.cures import Case, better_reference, cure, found, is_plain, table_help, word_fix
+from runner.config.cures import Case, better_reference, cure, describe_value, is_plain, table_help, word_fix
 from runner.config.fields import lookup
 from runner.config.graders import KINDS
 from runner.config.layers import Origins, looks_secret
@@ -98,7 +98,7 @@ def _sample(case: Case) -> str:
 def _wrong_type(case: Case) -> Diagnostic:
     wanted = _TYPES[case.type]
     label, text = cure(case, wanted)
-    found = found(case.value, show=case.type != "string_type" and not looks_secret(case.path))
+    found = describe_value(case.value, show=case.type != "string_type" and not looks_secret(case.path))
     place = case.place if case.place is not None else case.key_place
     exact = place is not None and place == case.place and is_plain(case, place)
     fix = Fix(place, text) if text and place is not None and exact else None
@@ -136,7 +136,7 @@ def _literal(case: Case) -> Diagnostic:
     if not words:
         return _fixed(case, expected)
     if not isinstance(case.value, str):
-        message = f"`{case.name}` must be a string, found {found(case.value)}"
+        message = f"`{case.name}` must be a string, found {describe_value(case.value)}"
         return Diagnostic("wrong-type", message, case.place, f"one of: {', '.join(words)}")
     if case.path[-1] == "kind" and case.path[0] == "graders":
         return _kind(case, "grader kind", words)
@@ -154,7 +154,7 @@ def _fixed(case: Case, expected: str) -> Diagnostic:
         helps = ("update osmosis-run, or write the file in format 1",)
         message = f"this osmosis-run reads format 1, the file says `schema = {case.value}`"
         return Diagnostic("schema-version", message, case.place, "must be `1`", helps=helps)
-    message = f"`{case.name}` must be `{word}`, found {found(case.value)}"
+    message = f"`{case.name}` must be `{word}`, found {describe_value(case.value)}"
     return Diagnostic("wrong-type", message, case.place, f"write `{word}`, or remove the key")
 
 
@@ -168,7 +168,7 @@ def _tag_unknown(case: Case) -> Diagnostic:
     value = case.value.get("kind") if isinstance(case.value, Mapping) else case.value
     inner = Case((*case.path, "kind"), value, {}, "unknown_kind", case.tree, case.origins)
     if not isinstance(value, str):
-        return Diagnostic("wrong-type", f"`{inner.name}` must be a string, found {found(value)}", inner.place)
+        return Diagnostic("wrong-type", f"`{inner.name}` must be a string, found {describe_value(value)}", inner.place)
     return _kind(inner, "grader kind", list(KINDS))
 
 
@@ -189,13 +189,13 @@ def _kind(case: Case, noun: str, kinds: list[str]) -> Diagnostic:
 
 
 def _quantity(case: Case) -> Diagnostic:
-    wanted, cure = str(case.context["what"]), str(case.context["cure"])
-    shown = f"`{case.value}`" if isinstance(case.value, str) else found(case.value)
+    wanted, label = str(case.context["what"]), str(case.context["cure"])
+    shown = f"`{case.value}`" if isinstance(case.value, str) else describe_value(case.value)
     message = f"`{case.name}` must be {wanted} with a unit, found {shown}"
-    text = cure.removeprefix("write a unit: `").removesuffix("`")
+    text = label.removeprefix("write a unit: `").removesuffix("`")
     place = case.place
     fix = Fix(place, text) if case.context["bare"] and place is not None else None
-    return Diagnostic(_QUANTITIES[wanted], message, place, cure, fix=fix)
+    return Diagnostic(_QUANTITIES[wanted], message, place, label, fix=fix)
 
 
 _QUANTITIES = {"a duration": "bad-duration", "a size": "bad-size", "an amount of money": "bad-money"}
@@ -203,7 +203,7 @@ _QUANTITIES = {"a duration": "bad-duration", "a size": "bad-size", "an amount of
 
 def _choice(case: Case) -> Diagnostic:
     wanted = str(case.context["wanted"])
-    message = f"`{case.name}` must be {wanted}, found {found(case.value)}"
+    message = f"`{case.name}` must be {wanted}, found {describe_value(case.value)}"
     return Diagnostic("wrong-type", message, case.place, f"expected {wanted}")
 
 
@@ -223,7 +223,7 @@ def _secret(case: Case) -> Diagnostic:
 
 
 def _text_or_file(case: Case) -> Diagnostic:
-    found = "a table with other keys" if case.context.get("table") else found(case.value)
+    found = "a table with other keys" if case.context.get("table") else describe_value(case.value)
     message = f'`{case.name}` must be a string or `{{ file = "…" }}`, found {found}'
     return Diagnostic("wrong-type", message, case.place, 'write `"…"` or `{ file = "…" }`')
 
@@ -238,10 +238,10 @@ def _reference(case: Case) -> Diagnostic:
 
 def _pattern(case: Case) -> Diagnostic:
     pattern = str(case.context["pattern"])
-    for part, wanted, cure in _PATTERNS:
+    for part, wanted, example in _PATTERNS:
         if part in pattern:
             message = f"`{case.name}` must be {wanted}, found `{case.value}`"
-            return Diagnostic("bad-value", message, case.place, cure)
+            return Diagnostic("bad-value", message, case.place, example)
     return _other(case)
 
 
@@ -251,7 +251,7 @@ def _empty(case: Case) -> Diagnostic:
 
 def _other(case: Case) -> Diagnostic:
     """For a refusal nobody foresaw: the place is right even where the words are general."""
-    found = "" if looks_secret(case.path) else f", found {found(case.value)}"
+    found = "" if looks_secret(case.path) else f", found {describe_value(case.value)}"
     return Diagnostic("bad-value", f"`{case.name}` cannot have this value{found}", case.place)
 
 

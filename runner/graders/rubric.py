@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from runner.graders.criterion import Criterion, Opinion, agree, checked
 from runner.graders.grader import Grader, GraderContext, Judge, Score
+from runner.graders.labels import require_label
 from runner.graders.rubric_prompt import INSTRUCTIONS, PROMPT_NAMES, default_prompt, shown
 from runner.graders.verdict import MalformedVerdict, parse_verdict
 from runner.records.completion import Completion, Sampling
@@ -53,6 +54,8 @@ class RubricGrader(Grader):
         self.needs_label = needs_label
 
     async def grade(self, ctx: GraderContext) -> Score:
+        if self.needs_label:
+            require_label(ctx)
         judge = ctx.roles.get(self._role)
         if judge is None:
             known = ", ".join(ctx.roles) or "none"

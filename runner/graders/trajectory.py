@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
+from runner.graders.labels import require_label
 from runner.graders.number import parse_number
 from runner.records.message import ToolCall, tool_calls_of
 
@@ -75,6 +76,8 @@ class TrajectoryGrader(Grader):
         self.needs_label = needs_label
 
     async def grade(self, ctx: GraderContext) -> Score:
+        if self.needs_label:
+            require_label(ctx)
         made = [_Made(call) for message in ctx.messages for call in tool_calls_of(message) if _is_answer(message)]
         if self._max_calls is not None and len(made) > self._max_calls:
             return Score(0.0, f"{len(made)} tool calls, at most {self._max_calls} allowed")

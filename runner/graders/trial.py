@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +29,7 @@ class GraderTrial:
     output: str | None = None
     messages: Sequence[Message] | None = None
     label: str | None = None
-    row: Mapping[str, Any] = _EMPTY
+    row: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     stop_reason: str = "final_answer"
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ is bounded: when every slot is held by an abandoned call, and stays so, who wait
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from runner.records.failure import ToolError
@@ -24,12 +25,13 @@ class Slots:
         self._patience = patience
         self._taken = 0
         self._abandoned = 0
+        self._stuck_since = 0.0
         self._waiting: deque[Future[None]] = deque()
 
     async def take(self) -> None:
         """Wait for a slot, first come first served.
 
-        Raises `ToolError` when, after `patience` seconds of waiting, abandoned calls hold all of them.
+        Raises `ToolError` when abandoned calls have held all of them for `patience` seconds.
         """
         from asyncio import CancelledError, get_running_loop, wait
 
@@ -40,8 +42,8 @@ class Slots:
         self._waiting.append(turn)
         try:
             while not turn.done():
-                await wait({turn}, timeout=self._patience)
-                if self._stuck and not turn.done():
+                await wait({turn}, timeout=max(0.01, self._patience - self._stuck_for()))
+                if not turn.done() and self._stuck_for() >= self._patience:
                     turn.cancel()
                     raise self._lost()
         except CancelledError:
@@ -61,14 +63,16 @@ class Slots:
     def abandon(self) -> None:
         """Nobody waits for a call any more, but it still runs and holds its slot."""
         self._abandoned += 1
+        self._stuck_since = monotonic()
 
     def recover(self) -> None:
         """An abandoned call returned after all; call `give` too."""
         self._abandoned -= 1
 
-    @property
-    def _stuck(self) -> bool:
-        return self._size is not None and self._abandoned >= self._size
+    def _stuck_for(self) -> float:
+        """Seconds since the last slot was lost, 0 while there is one that is not."""
+        lost = self._size is not None and self._abandoned >= self._size
+        return monotonic() - self._stuck_since if lost else 0.0
 
     def _lost(self) -> ToolError:
         calls = "its one slot is" if self._size == 1 else f"all {self._size} of its slots are"

@@ -63,9 +63,7 @@ def export(
         yield dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace").decode()
 
 
-def _selected(
-    records: Iterable[Mapping[str, Any]], selection: Selection, count: Count
-) -> Iterator[Mapping[str, Any]]:
+def _selected(records: Iterable[Mapping[str, Any]], selection: Selection, count: Count) -> Iterator[Mapping[str, Any]]:
     best: Mapping[str, Any] | None = None
     for record in records:
         if record["outcome"] != "scored":

@@ -159,4 +159,5 @@ def _signature(function: dict[str, Any]) -> str:
     properties = function["parameters"].get("properties", {})
     required = set(function["parameters"].get("required", ()))
     names = [name if name in required else f"{name}?" for name in properties]
-    return f"{function['name']}({', '.join(names)})  {function['description'].splitlines()[0] if function['description'] else ''}"
+    description = (function.get("description") or "").partition("\n")[0]
+    return f"{function['name']}({', '.join(names)})  {description}".rstrip()

@@ -35,12 +35,12 @@ class Wanted:
         from runner.build.check import check_build
         from runner.config.layers import Override
 
-        chosen = []
+        options = []
         if self.dataset is not None:
             shown = f"--dataset {self.dataset}"
-            chosen = [Override.from_option("dataset.path", str(self.dataset.absolute()), shown)]
-        loaded = inspect(file, self.profile, self.overrides, chosen)
-        return Finding(file, loaded, check_build(loaded, imports=self.imports, read_rows=bool(chosen)))
+            options = [Override.from_option("dataset.path", str(self.dataset.absolute()), shown)]
+        loaded = inspect(file, self.profile, self.overrides, options)
+        return Finding(file, loaded, check_build(loaded, imports=self.imports, read_rows=bool(options)))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from runner.diag.suggest import nearest
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _KEYWORDS = (
     "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-    "maxProperties", "items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength",
-    "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum", "const",
+    "maxProperties", "items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems", "minLength",
+    "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum",
+    "const",
     "default", "description", "title", "examples", "anyOf", "allOf", "oneOf", "not", "then", "else", "if",
     "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "minContains", "maxContains",
     "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "type",

@@ -60,7 +60,7 @@ def _weights(check: Checking, names: list[str]) -> None:
         check.report("unused-weight", ("reward", "weights"), "all weights are zero, so nothing makes a reward")
     elif reward.weights and reward.combine in ("min", "product", "all"):
         message = f'`combine = "{reward.combine}"` has no use for weights'
-        check.warn("no-effect", ("reward", "weights"), message, "remove them", key=True)
+        check.warn("unused-weight", ("reward", "weights"), message, "remove them", key=True)
 
 
 def _score_range(check: Checking, name: str) -> tuple[float, float]:
