@@ -79,7 +79,9 @@ class History:
         row.contents[attempt] = hash(digests.get("row", ""))
         row.rewards[attempt] = nan if record["reward"] is None else float(record["reward"])
         self.lines += 1
-        if not record.get("regraded"):
+        if regraded := record.get("regraded"):
+            self.cost += float(regraded.get("cost") or 0.0)
+        else:
             usage = record.get("usage") or {}
             self.tokens += int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
             self.cost += float(record.get("cost") or 0.0)

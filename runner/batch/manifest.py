@@ -32,9 +32,7 @@ def make_manifest(
         "name": f"{options.name or plan.name}{f'@{options.cell}' if options.cell else ''}",
         "created": before["created"] if before else started,
         "versions": {"osmosis-run": __version__, "python": platform.python_version(), "platform": sys.platform},
-        "dataset": None
-        if plan.dataset is None
-        else {"path": str(plan.dataset.path), "fingerprint": plan.dataset.fingerprint},
+        "dataset": _dataset(plan),
         "rows": run.rows,
         "attempts": run.attempts,
         "pass_threshold": section.pass_threshold,
@@ -48,6 +46,12 @@ def make_manifest(
         "earlier": earlier(before, facts),
         "sessions": [*(before or {}).get("sessions", []), {"started": started, "command": list(options.command)}],
     }
+
+
+def _dataset(plan: Plan) -> dict[str, str] | None:
+    if plan.dataset is None:
+        return None
+    return {"path": str(plan.dataset.path), "fingerprint": plan.dataset.fingerprint}
 
 
 def earlier(before: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:

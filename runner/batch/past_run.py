@@ -98,8 +98,8 @@ class PastRun:
         for place, record in self.lines():
             if self.history.is_current(place, record) and self.counts(record):
                 tally.add(record)
-            elif not record.get("regraded"):
-                tally.spent(record)
+            else:
+                tally.spend(record)
         return tally
 
     def is_newer_than_summary(self) -> bool:

@@ -19,7 +19,7 @@ from runner.batch.manifest import earlier
 from runner.batch.options import RunResult
 from runner.batch.past_run import PastRun
 from runner.batch.plan import Digests
-from runner.batch.write import line_of, outcome_of
+from runner.batch.write import line_of, outcome_of, regraded
 from runner.datasets.dataset import DatasetError, Row
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
@@ -112,7 +112,7 @@ async def _grade(live: Live, journal: Journal, item: _Item, digests: Digests, co
     outcome = await grade_outcome(live, _outcome(live.plan, record, item))
     content = Digests(record["digests"]["config"], digests.grading).record(record["digests"]["row"])
     line = line_of(outcome, content, item.row or _bare_row(outcome), ())
-    line["regraded"] = True
+    line["regraded"] = regraded(outcome, record)
     if "groups" in record:
         line["groups"] = record["groups"]
     await journal.append(line)

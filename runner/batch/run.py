@@ -18,11 +18,11 @@ from runner.batch.history import History, read_history
 from runner.batch.log import RunLog
 from runner.batch.manifest import make_manifest
 from runner.batch.options import RunOptions, RunResult
-from runner.batch.past_run import PastRun, shown
+from runner.batch.past_run import PastRun, Record, shown
 from runner.batch.plan import Chooser, Decision, Digests, RunPlan, make_plan
 from runner.batch.reasons import placer
 from runner.batch.standing import Nobody, Standing, Watcher
-from runner.batch.write import line_of, outcome_of, unplayable
+from runner.batch.write import line_of, outcome_of, regraded, unplayable
 from runner.datasets.dataset import Dataset, DatasetError, Row
 from runner.records.failure import ConfigFailure
 from runner.records.rollout import Outcome
@@ -92,8 +92,6 @@ def plan_run(plan: Plan, options: RunOptions) -> tuple[RunPlan, Chooser]:
         dataset_of(plan).rows(), plan.config.eval.attempts, chooser, plan.facts, earlier, placer(plan.config)
     )
     run.spent_cost, run.spent_tokens = history.cost, history.tokens
-    if run.rows == 0:
-        raise DatasetError("the dataset has no rows", "check the file, and what `dataset.rows` and `limit` select")
     return run, chooser
 
 
@@ -251,17 +249,17 @@ class _Run:
         record = at(self._folder.journal_path, item.decision.past.place)
         label = self._plan.request(item.row, item.attempt).label
         outcome = await grade_outcome(live, outcome_of(record, item.row.data, label))
-        await self._keep(outcome, item.row, regraded=True)
+        await self._keep(outcome, item.row, before=record)
 
-    async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, regraded: bool = False) -> None:
+    async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, before: Record | None = None) -> None:
         """On disk first; only then it counts."""
         assert self._journal is not None
         line = line_of(outcome, self._digests.record(row.digest), row, self._plan.config.eval.group_by)
-        if regraded:
-            line["regraded"] = True
+        if before is not None:
+            line["regraded"] = regraded(outcome, before)
         await self._journal.append(line)
         self._log.outcome(outcome)
-        if not regraded:
+        if before is None:
             self._spending.add(outcome)
         if not counted:
             return

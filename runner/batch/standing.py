@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from runner.batch.plan import RunPlan
-from runner.batch.statistics import Bounds, ClusterSums, Estimate
+from runner.batch.statistics import UNIT, Bounds, ClusterSums, Estimate
 from runner.records.rollout import Outcome, Status
 
 _DISTINCT = 3
@@ -30,6 +30,8 @@ class Standing:
         """The latest distinct failures: text -> how often, newest last."""
         self.running: Callable[[], int] = lambda: 0
         self._bounds = bounds
+        self._inside = True
+        """Whether every reward so far lies between 0 and 1."""
         self._sums = ClusterSums()
         self._open: dict[str, list[float]] = {}
 
@@ -43,7 +45,7 @@ class Standing:
 
     @property
     def reward(self) -> Estimate:
-        return self._sums.estimate(self._bounds)
+        return self._sums.estimate(self._bounds or (UNIT if self._inside else None))
 
     @property
     def rate(self) -> float:
@@ -80,6 +82,7 @@ class Standing:
         row = self._open.setdefault(row_id, [0, 0.0, self.plan.attempts])
         if reward is not None and status == "scored":
             self._sums.remove(int(row[0]), row[1])
+            self._inside = self._inside and 0.0 <= reward <= 1.0
             row[0], row[1] = row[0] + 1, row[1] + reward
             self._sums.add(int(row[0]), row[1])
         row[2] -= 1

@@ -166,7 +166,8 @@ def metric(summary: Mapping[str, Any], name: str, bound: str = "value") -> float
     """A number of the summary by the name that gates use, or None where there is none.
 
     `reward`, `pass_rate` (pass@1), `pass@k`, `pass^k`, `grader.NAME` (or `grader:NAME`) have the bounds `value`, `low`
-    (`lower`), `high` (`upper`); `failed` and `ungraded` are shares of the planned rollouts, `cost` is USD. Raises KeyError for a name that is none of these.
+    (`lower`) and `high` (`upper`); `failed` and `ungraded` are shares of the planned rollouts, `cost` is USD.
+    Raises KeyError for a name that is none of these.
     """
     if name == "cost":
         return None if summary["cost"] is None else float(summary["cost"])

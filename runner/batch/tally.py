@@ -104,11 +104,22 @@ class Tally:
         self._add_scores(slot, record.get("scores") or {})
         if record.get("failure"):
             self._add_failure(status, record)
-        self._add_spending(record)
+        self._add_shape(record)
+        self.spend(record)
 
-    def spent(self, record: Mapping[str, Any]) -> None:
-        """Count only what a superseded record cost: the money is gone all the same."""
-        self._add_spending(record, seen=False)
+    def spend(self, record: Mapping[str, Any]) -> None:
+        """Count what a line cost, also one that was superseded: the money is gone all the same.
+
+        A line that was graded again repeats what its rollout had spent; only what its judges asked for is new.
+        """
+        if record.get("regraded"):
+            self._add_cost(record["regraded"].get("cost"))
+            return
+        usage, timing = record.get("usage") or {}, record.get("timing") or {}
+        for name in USAGE:
+            self.usage[name] += int(usage.get(name) or 0)
+        self._add_cost(record.get("cost"))
+        self.active.add(float(timing.get("started") or 0.0), float(timing.get("total") or 0.0))
 
     def _slot(self, record: Mapping[str, Any]) -> int:
         row_id = str(record["row_id"])
@@ -153,19 +164,14 @@ class Tally:
             self.failures[key] = facts
         facts.count += 1
 
-    def _add_spending(self, record: Mapping[str, Any], *, seen: bool = True) -> None:
-        usage = record.get("usage") or {}
-        for name in USAGE:
-            self.usage[name] += int(usage.get(name) or 0)
-        if record.get("cost") is not None:
-            self.cost += float(record["cost"])
+    def _add_shape(self, record: Mapping[str, Any]) -> None:
+        self.seconds.append(float((record.get("timing") or {}).get("total") or 0.0))
+        self.turns.append(len(record.get("calls") or ()))
+
+    def _add_cost(self, cost: float | None) -> None:
+        if cost is not None:
+            self.cost += cost
             self.costed += 1
-        timing = record.get("timing") or {}
-        total = float(timing.get("total") or 0.0)
-        self.active.add(float(timing.get("started") or 0.0), total)
-        if seen:
-            self.seconds.append(total)
-            self.turns.append(len(record.get("calls") or ()))
 
     # --- what it adds up to
 

@@ -40,6 +40,12 @@ def outcome_of(record: Mapping[str, Any], row: Mapping[str, Any] | None = None, 
     return outcome if label is ... else replace(outcome, request=replace(outcome.request, label=label))
 
 
+def regraded(outcome: Outcome, before: Mapping[str, Any]) -> dict[str, Any]:
+    """What marks a line that was graded again: what its judges cost; the rollout itself was paid in its first line."""
+    cost = None if outcome.cost is None else outcome.cost - (before["cost"] or 0.0)
+    return {"cost": cost}
+
+
 def unplayable(row: Row, attempt: int, why: str) -> Outcome:
     """A rollout that never began, because its prompt cannot be made from the row."""
     request = RolloutRequest(f"{row.id}-{attempt}", (), row.data, row.index, row.id, attempt)

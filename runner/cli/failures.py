@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from runner.cli.console import Console
 from runner.cli.exit import CommandError, Exit
+
+if TYPE_CHECKING:
+    from runner.diag.diagnostic import ConfigError, Report
+    from runner.records.failure import RolloutError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
@@ -37,7 +42,7 @@ def tell(error: BaseException, console: Console) -> Exit:
 
 
 def _usage(error: click.ClickException, console: Console) -> Exit:
-    message = error.message
+    message = error.format_message()
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option `{error.option_name}`"
         if error.possibilities:
@@ -50,11 +55,20 @@ def _usage(error: click.ClickException, console: Console) -> Exit:
     return Exit.USAGE
 
 
-def _report(error: BaseException, console: Console) -> Exit:
+def _report(error: ConfigError, console: Console) -> Exit:
     from runner.diag.render import render
 
-    console.err(render(error.report, color=console.talk.enabled).rstrip("\n"))  # type: ignore[attr-defined]
+    console.err(render(error.report, color=console.talk.enabled).rstrip("\n"))
+    console.err(f"\n{console.talk.name('hint')}: {advice(error.report)}")
     return Exit.USAGE
+
+
+def advice(report: Report) -> str:
+    """What to do about a report's findings: the commands that repair and explain them."""
+    repairs = sum(finding.fix is not None for finding in report)
+    first = next(iter(report)).code
+    explain = f"`osmosis-run validate --explain {first}` says more"
+    return f"`osmosis-run validate --fix` can repair {repairs}; {explain}" if repairs else explain
 
 
 def _known(error: BaseException) -> CommandError | None:
@@ -64,10 +78,9 @@ def _known(error: BaseException) -> CommandError | None:
     if isinstance(error, CommandError):
         return error
     if isinstance(error, DatasetError):
-        return CommandError(str(error), getattr(error, "hint", ""))
+        return CommandError(str(error), "`osmosis-run validate --dataset FILE` checks every row before a run")
     if isinstance(error, RolloutError):
-        where = f" ({error.where})" if error.where else ""
-        return CommandError(f"{error.boundary}: {error}{where}", code=Exit.INCOMPLETE)
+        return _rollout_error(error)
     if isinstance(error, UnicodeDecodeError):
         return CommandError(f"a file is not UTF-8 text: {error.reason} at byte {error.start}", "save it as UTF-8")
     if isinstance(error, OSError):
@@ -75,11 +88,18 @@ def _known(error: BaseException) -> CommandError | None:
     return _store_error(error)
 
 
+def _rollout_error(error: RolloutError) -> CommandError:
+    where = f" ({error.where})" if error.where else ""
+    if error.boundary == "config":
+        return CommandError(f"{error}{where}", "`osmosis-run validate` checks the file")
+    return CommandError(f"{error.boundary}: {error}{where}", code=Exit.INCOMPLETE)
+
+
 def _store_error(error: BaseException) -> CommandError | None:
     from runner.store.errors import StoreError
 
     if isinstance(error, StoreError):
-        return CommandError(str(error), getattr(error, "hint", ""))
+        return CommandError(str(error), error.hint or "a run is a folder such as `runs/NAME`; `ls runs` lists them")
     return None
 
 

@@ -95,7 +95,8 @@ def run_options(command: F) -> F:
     made: Any = command
     for option in reversed(options):
         made = option(made)
-    return file_options(made)
+    wrapped: F = file_options(made)
+    return wrapped
 
 
 def command_line() -> list[str]:

@@ -33,15 +33,15 @@ class RolloutConfig(Section):
     """The version of this format."""
     extends: Annotated[Array[str], OPERATION] = ()
     """Other files, relative to this one, merged left to right under it."""
-    workflow: Annotated[WorkflowSection, RESULT] = WorkflowSection()
+    workflow: Annotated[WorkflowSection, RESULT] = WorkflowSection.model_construct()
     """The agent, what it is told, and when it is done."""
     model: Annotated[ModelSection | None, RESULT] = None
     """The policy. A file that is only served needs none: the controller supplies it."""
     roles: Annotated[dict[str, RoleSection], GRADE] = Field(default_factory=dict)
     """Other models, by the role they play."""
-    sampling: Annotated[SamplingSection, RESULT] = SamplingSection()
+    sampling: Annotated[SamplingSection, RESULT] = SamplingSection.model_construct()
     """How the policy draws its completions."""
-    limits: Annotated[LimitsSection, RESULT] = LimitsSection()
+    limits: Annotated[LimitsSection, RESULT] = LimitsSection.model_construct()
     """What one rollout may use."""
     tools: Annotated[dict[str, ToolSection], RESULT] = Field(default_factory=dict)
     """What the model may call, by name."""
@@ -49,17 +49,17 @@ class RolloutConfig(Section):
     """What the runner opens and closes for tools and graders, by name."""
     graders: Annotated[dict[str, Grader], GRADE] = Field(default_factory=dict)
     """What scores a rollout, by name."""
-    reward: Annotated[RewardSection, GRADE] = RewardSection()
+    reward: Annotated[RewardSection, GRADE] = RewardSection.model_construct()
     """How the scores become the one reward."""
-    dataset: Annotated[DatasetSection, OPERATION] = DatasetSection()
+    dataset: Annotated[DatasetSection, OPERATION] = DatasetSection.model_construct()
     """Where rows come from, and which."""
-    eval: Annotated[EvalSection, OPERATION] = EvalSection()
+    eval: Annotated[EvalSection, OPERATION] = EvalSection.model_construct()
     """How many rollouts, how many at once, and what makes a run good enough."""
     env: Annotated[EnvTable, RESULT] = Field(default_factory=dict)
     """Variables set before user code is imported; one that is already set in the process wins."""
-    secrets: Annotated[SecretsSection, OPERATION] = SecretsSection()
+    secrets: Annotated[SecretsSection, OPERATION] = SecretsSection.model_construct()
     """Variables that must be set, and whose values are never written anywhere."""
-    matrix: Annotated[MatrixSection, OPERATION] = MatrixSection()
+    matrix: Annotated[MatrixSection, OPERATION] = MatrixSection.model_construct()
     """Variants of this file."""
     profiles: Annotated[ProfileTable, OPERATION] = Field(default_factory=dict)
     """Named sets of keys that `--profile NAME` puts over the file."""

@@ -47,7 +47,7 @@ class EvalSection(Section):
     """The reward from which a rollout counts as passed."""
     group_by: Array[str] = ()
     """Columns whose values get their own line in the summary."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What the whole run may use. Default: no limit."""
     breaker: Annotated[int, Field(ge=0)] = 8
     """The same failure so often in a row, across the run, stops it; 0 never does. Default 8: a dead endpoint is not

@@ -22,7 +22,7 @@ from runner.config.layers import (
     leaves,
     looks_secret,
     parse_value,
-    put,
+    put_all,
     split_key,
 )
 from runner.config.matrix import Cell
@@ -71,7 +71,7 @@ class _Gathering:
         self.report = report
 
     def put(self, path: Path, setting: Setting) -> None:
-        put(self.result.tree, self.result.origins, path, setting)
+        put_all(self.result.tree, self.result.origins, path, setting)
 
     def file(self, file: FilePath, name: str, above: tuple[FilePath, ...]) -> None:
         """Merge what `file` extends, then `file` itself. `above` is the chain of files that led here."""

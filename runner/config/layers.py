@@ -100,10 +100,9 @@ class Origins:
         for known in [known for known in self._settings if len(known) > len(path) and known[: len(path)] == path]:
             del self._settings[known]
 
-    def forget_above(self, path: Path) -> None:
-        """Drop empty tables and scalars recorded over `path`, because it made a table of them."""
-        for size in range(1, len(path)):
-            self._settings.pop(path[:size], None)
+    def forget(self, path: Path) -> None:
+        """Drop what was recorded at `path`, because a table took the value's place."""
+        self._settings.pop(path, None)
 
     def setting(self, path: Path) -> tuple[Path, Setting] | None:
         """The leaf that holds `path` (itself or around it), and the setting that won."""
@@ -185,7 +184,7 @@ def put(tree: dict[str, Any], origins: Origins, path: Path, setting: Setting) ->
         inner = table.get(str(key))
         if not isinstance(inner, dict):
             inner = table[str(key)] = {}
-            origins.forget_above(path[: size + 1])
+            origins.forget(path[:size])
         table = inner
     last = str(path[-1])
     if setting.value == {} and isinstance(table.get(last), dict) and not _whole(path):
@@ -193,6 +192,17 @@ def put(tree: dict[str, Any], origins: Origins, path: Path, setting: Setting) ->
     origins.forget_below(path)
     table[last] = _copy(setting.value)
     origins.record(path, setting)
+
+
+def put_all(tree: dict[str, Any], origins: Origins, path: Path, setting: Setting) -> None:
+    """Set a value that may be a table: merged leaf by leaf, as a table of a file is."""
+    value = setting.value
+    if not (isinstance(value, dict) and value) or _whole(path):
+        put(tree, origins, path, setting)
+        return
+    for inner, leaf in leaves(value, path):
+        where = (*setting.path, *inner[len(path) :])
+        put(tree, origins, inner, Setting(leaf, setting.layer, setting.folder, setting.placed, where))
 
 
 def _copy(value: Any) -> Any:

@@ -49,7 +49,7 @@ class LimitsSection(Section):
     """One grader, where it names no `timeout` of its own."""
     cost: Usd | None = None
     """What the policy's calls may cost. Default: no limit. Needs a price."""
-    on_limit: Annotated[OnLimit, GRADE, BeforeValidator(_on_limit)] = OnLimit()
+    on_limit: Annotated[OnLimit, GRADE, BeforeValidator(_on_limit)] = OnLimit.model_construct()
     """A rollout whose policy ran into a limit: `"score"` grades what there is, `"ungraded"` gives no reward,
     `{ reward = 0.0 }` gives that one. Default: `"score"`, since running out is the policy's own doing."""
     malformed_calls: Annotated[int, Field(ge=1)] = 8

@@ -95,7 +95,9 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
             config = RolloutConfig.model_validate(tree)
         except ValidationError as error:
             problems = _problems(error.errors(include_url=False), loaded, first=tree is loaded.tree)
-            tree = _prune(tree, problems)
+            pruned = _prune(tree, problems)
+            # A path that leads nowhere would be refused for ever: then its whole section goes.
+            tree = pruned if pruned != tree else _prune(tree, [path[:1] for path in problems])
             continue
         config._origins = loaded.origins
         config._file = gathered.file

@@ -158,13 +158,13 @@ class ModelSection(Section):
     `litellm`."""
     timeout: Annotated[Seconds, OPERATION] = 120.0
     """How long one try of one call may take."""
-    retries: Annotated[Retries, OPERATION] = Retries()
+    retries: Annotated[Retries, OPERATION] = Retries.model_construct()
     """How often and how patiently a call is tried again."""
     concurrency: Annotated[
         Concurrency,
         OPERATION,
         BeforeValidator(_concurrency),
-    ] = Concurrency()
+    ] = Concurrency.model_construct()
     """Calls in flight: a number, or `{ mode = "adaptive", min, start, max }`. Default: adaptive, so nobody has to
     guess the endpoint's limit."""
     rpm: Annotated[Annotated[int, Field(ge=1)] | None, OPERATION] = None
@@ -202,5 +202,5 @@ class ModelSection(Section):
 class RoleSection(ModelSection):
     """Any other model, by the role it plays: a judge, a simulated user."""
 
-    sampling: SamplingSection = SamplingSection()
+    sampling: SamplingSection = SamplingSection.model_construct()
     """How this model draws its completions: the keys of `[sampling]`. Default: nothing is inherited from there."""

@@ -40,14 +40,14 @@ class Unit:
 
 def parse_duration(text: str) -> float | None:
     """Seconds, or None when `text` is no duration: `"90s"`, `"250ms"`, `"1h30m"`."""
-    if not re.match(DURATION_PATTERN, text):
+    if not re.fullmatch(DURATION_PATTERN[1:-1], text):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(rf"({_NUMBER})(ms|s|m|h|d)", text))
 
 
 def parse_size(text: str) -> int | None:
     """Bytes, or None when `text` is no size: `"512MiB"`, `"8 kB"`."""
-    if not re.match(SIZE_PATTERN, text):
+    if not re.fullmatch(SIZE_PATTERN[1:-1], text):
         return None
     found = re.match(rf"({_NUMBER}) ?(\w+)", text)
     assert found is not None
@@ -56,7 +56,7 @@ def parse_size(text: str) -> int | None:
 
 def parse_money(text: str) -> float | None:
     """US dollars, or None when `text` is no amount: `"0.25 USD"`, `"$5"`."""
-    if not re.match(MONEY_PATTERN, text):
+    if not re.fullmatch(MONEY_PATTERN[1:-1], text):
         return None
     return float(text.replace("USD", "").replace("$", ""))
 

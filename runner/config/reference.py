@@ -14,7 +14,9 @@ from typing import Any
 
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-REFERENCE_PATTERN = r"^(?:[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*|\.{1,2}/[^:]+\.py):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$"
+REFERENCE_PATTERN = (
+    r"^(?:(?![^:]*\.py:)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\.{1,2}/[^:]+\.py):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$"
+)
 
 
 def _plain(parse: Any) -> CoreSchema:
@@ -67,7 +69,7 @@ class Reference:
             return value
         if not isinstance(value, str):
             raise PydanticCustomError("string_type", "a string", {})
-        if not re.match(REFERENCE_PATTERN, value):
+        if not re.fullmatch(REFERENCE_PATTERN[1:-1], value):
             raise PydanticCustomError("reference", "a reference", {"text": value})
         return cls(value)
 

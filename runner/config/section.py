@@ -31,7 +31,11 @@ Array = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 class Section(BaseModel):
-    """A table of the file. The docstring under each attribute is its documentation, read by `document`."""
+    """A table of the file. The docstring under each attribute is its documentation, read by `document`.
+
+    A table that is another's default is made with `model_construct()`: its values are defaults already, and making it
+    the usual way would build a validator per table at import.
+    """
 
     # Docstrings are read from the source when someone asks: pydantic's own way costs a parse per class at import.
     model_config = ConfigDict(

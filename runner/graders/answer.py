@@ -19,7 +19,8 @@ class AnswerGrader(Grader):
     """Compares the answer in the output with the expected text.
 
     `expect` gives that text and is the label by default. `needs_label` says whether a row without a label can be
-    graded; by default exactly when `expect` is given. `timeout` is in seconds, for one dear step in `workers`.
+    graded; by default exactly when `expect` is not given. `timeout` is in seconds, for one dear step in `workers`,
+    which are shared by the graders of a run and closed by whoever made them.
     """
 
     range = (0.0, 1.0)

@@ -11,6 +11,7 @@ from typing import Any
 from runner.graders.answer import AnswerGrader, verdict
 from runner.graders.grader import Score
 from runner.graders.labels import Expect
+from runner.graders.patterns import LONG
 
 
 class ExactGrader(AnswerGrader):
@@ -34,7 +35,12 @@ class ExactGrader(AnswerGrader):
         self._ignore_punctuation = ignore_punctuation
 
     async def compare(self, answer: str, expected: str) -> Score:
-        return verdict(self._fold(answer) == self._fold(expected), answer, expected)
+        if len(answer) <= LONG:
+            return verdict(self._fold(answer) == self._fold(expected), answer, expected)
+        from asyncio import to_thread
+
+        folded = await to_thread(self._fold, answer)
+        return verdict(folded == self._fold(expected), answer, expected)
 
     def _fold(self, text: str) -> str:
         text = unicodedata.normalize("NFC", text)

@@ -6,7 +6,6 @@ What is not found is the policy's failure, not the grader's: the score is 0 and 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import dataclass
@@ -185,7 +184,9 @@ async def extract(extraction: Extraction, text: str, workers: Workers, timeout: 
     if isinstance(extraction, Regex):
         found = await extraction.extract_safely(text, workers, timeout)
     elif len(text) > LONG:
-        found = await asyncio.to_thread(extraction.extract, text)
+        from asyncio import to_thread
+
+        found = await to_thread(extraction.extract, text)
     else:
         found = extraction.extract(text)
     return (found or "").strip() or None

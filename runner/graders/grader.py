@@ -104,7 +104,7 @@ class GraderContext:
         self.set_reward(reward)
 
 
-class GraderMisfit(ValueError):  # noqa: N818
+class GraderMisfit(ValueError):
     """What a grader was built from cannot work. Raised by constructors only: its message is for a diagnostic."""
 
 

@@ -8,17 +8,20 @@ from typing import Any
 from runner.graders.answer import TIMEOUT, answer_of, short
 from runner.graders.extract import Extraction, json_in
 from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
+from runner.graders.patterns import LONG
 from runner.graders.worker import Workers
+from runner.records.failure import GraderError
 
 _SHOWN = 3
-_PATTERNS = frozenset({"pattern", "patternProperties"})
+_DEAR = frozenset({"pattern", "patternProperties", "uniqueItems"})
+"""Keywords whose cost may grow faster than the answer does."""
 
 
 class JsonSchemaGrader(Grader):
     """1 when the answer, code fences taken off, is JSON that fits `schema`, else 0 with the first errors as reason.
 
     Raises `GraderMisfit` for a schema that is none, or that refers to another document: nothing is fetched. A schema
-    with patterns is checked in `workers`, where they cannot hold up the event loop.
+    with patterns, and a long answer, are checked in `workers`, where they cannot hold up the event loop.
     """
 
     range = (0.0, 1.0)
@@ -35,7 +38,7 @@ class JsonSchemaGrader(Grader):
         super().__init__()
         self._schema = schema
         self._validator = _compiled(schema)
-        self._has_patterns = _mentions(schema, _PATTERNS)
+        self._dear = _mentions(schema, _DEAR)
         self._extraction = extraction
         self._workers = workers or Workers()
         self._timeout = timeout
@@ -48,19 +51,24 @@ class JsonSchemaGrader(Grader):
             instance = json_in(answer)
         except ValueError as error:
             return Score(0.0, f"not JSON ({str(error)[:120]}): {short(answer)}")
-        errors = await self._errors(instance)
+        errors = await self._errors(instance, self._dear or len(answer) > LONG)
         if not errors:
             return Score(1.0, "fits the schema")
         shown = "; ".join(f"{path}: {message[:160]}" for path, message in errors[:_SHOWN])
         return Score(0.0, shown + (f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""))
 
-    async def _errors(self, instance: Any) -> list[list[str]]:
-        if self._has_patterns:
+    async def _errors(self, instance: Any, dear: bool) -> list[list[str]]:
+        if dear:
             request = {"schema": self._schema, "instance": instance}
             reply = await self._workers.ask("json_schema", request, self._timeout)
             return list(reply["errors"])
-        found = self._validator.iter_errors(instance)
-        return [[error.json_path, error.message] for error in sorted(found, key=_place)]
+        try:
+            found = sorted(self._validator.iter_errors(instance), key=_place)
+        except RecursionError as error:
+            raise GraderError(
+                "checking this answer never ends: the schema refers to itself, or it goes too deep"
+            ) from error
+        return [[error.json_path, error.message] for error in found]
 
 
 def _place(error: Any) -> list[str]:

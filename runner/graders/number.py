@@ -64,6 +64,7 @@ _PERCENT = re.compile(r"\s*(?:%|percent(?:age)?(?: points?)?\b|per cent\b)", re.
 def parse_number(text: str) -> Number | None:
     """Read the whole of `text` as one number, with its sign, currency, percent sign and unit. None if it is not one.
 
+    A lone comma or dot is read as English has it: `1,234` is a thousand and more, `1.234` is one and a bit.
     `1,234.50`, `$1 234`, `1.234.567,8`, `-3/4`, `1 1/2`, `\\frac{3}{4}`, `50\\%`, `3.2 × 10^5`, `2.5e-3`, `5 km/h`,
     `x = 5`, `**18**.` are numbers. `1,5`, `3 or 4`, `2+2`, `5:30`, `2x`, `1e999999999` are not.
     """

@@ -23,7 +23,6 @@ from runner.records.failure import GraderError, JudgeUnavailable, ModelError, Ro
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _HERE = str(Path(__file__).resolve().parent.parent)
-_THREADS = Threads()
 
 
 class PythonGrader(Grader):
@@ -36,10 +35,16 @@ class PythonGrader(Grader):
     """
 
     def __init__(
-        self, target: Callable[..., Any] | type[Grader] | Grader, config: Mapping[str, Any] = _EMPTY, *, name: str = ""
+        self,
+        target: Callable[..., Any] | type[Grader] | Grader,
+        config: Mapping[str, Any] = _EMPTY,
+        *,
+        name: str = "",
+        threads: Threads | None = None,
     ) -> None:
         super().__init__(dict(config))
         self._name = name or _name_of(target)
+        self._threads = threads or Threads()
         grader = _grader_of(target, self.config, self._name)
         if grader is not None:
             self.range, self.needs_label = grader.range, grader.needs_label
@@ -67,7 +72,7 @@ class PythonGrader(Grader):
     async def _ask(self, ctx: GraderContext) -> Any:
         if self._call.is_async:
             return await self._call(ctx)
-        returned = await _THREADS.run(lambda: self._call(ctx))
+        returned = await self._threads.run(lambda: self._call(ctx))
         return await returned if inspect.isawaitable(returned) else returned
 
 

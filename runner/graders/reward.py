@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -136,10 +137,13 @@ def _all(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 def _sum(values: Sequence[float]) -> float:
+    # Bounded first: infinity less infinity would be no number.
+    bounded = [min(max(value, -_LARGEST), _LARGEST) for value in values]
     try:
-        return math.fsum(min(max(value, -_LARGEST), _LARGEST) for value in values)
-    except OverflowError:  # on the way; half as much cannot overflow more than once
-        return 2 * _sum([value / 2 for value in values])
+        return math.fsum(bounded)
+    except OverflowError:
+        exact = sum(map(Fraction, bounded), Fraction(0))
+        return float(min(max(exact, Fraction(-_LARGEST)), Fraction(_LARGEST)))
 
 
 _COMBINE: Mapping[Combine, Callable[[Mapping[str, float], Mapping[str, float]], float | None]] = {

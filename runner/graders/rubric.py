@@ -6,7 +6,6 @@ malformed or incomplete is asked for once more and then is an error, never a sco
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -123,6 +122,8 @@ def _complaint(fault: MalformedVerdict) -> Message:
 
 async def _all(votes: Any) -> list[dict[str, Opinion]]:
     """Every vote at the same time; the first failure ends the others."""
+    import asyncio
+
     tasks = [asyncio.ensure_future(vote) for vote in votes]
     try:
         return list(await asyncio.gather(*tasks))

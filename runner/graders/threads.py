@@ -7,12 +7,14 @@ ends, so that hung graders cannot pile up.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import asyncio
 
 _IDLE_SECONDS = 10.0
 
@@ -32,7 +34,9 @@ class Threads:
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """The result of `work()`, or its exception. Cancelling gives the thread up; it cannot be stopped."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop
+
+        loop = get_running_loop()
         heard: asyncio.Future[Any] = loop.create_future()
         context = copy_context()
         with self._lock:

@@ -13,7 +13,7 @@ _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _FENCED = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL)
 
 
-class MalformedVerdict(ValueError):  # noqa: N818
+class MalformedVerdict(ValueError):
     """A reply that is no complete verdict. The message is for the judge, and for people."""
 
 

@@ -7,20 +7,22 @@ of them; whoever overruns its time is killed, and the next request gets a fresh 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.records.failure import GraderError, GraderTimeout
+
+if TYPE_CHECKING:
+    import asyncio  # at run time inside functions: building a grader must not pay for it
 
 _MAIN = Path(__file__).with_name("worker_main.py")
 _LINE_LIMIT = 1 << 30
 _START_TIMEOUT = 60.0
 
 
-class WorkerDied(Exception):  # noqa: N818
+class WorkerDied(Exception):
     """The process ended before it answered. The message says how."""
 
 
@@ -38,6 +40,7 @@ class Workers:
         self._busy: set[_Worker] = set()
         self._reaping: set[asyncio.Task[None]] = set()
         self._slots: asyncio.Semaphore | None = None
+        self._closings = 0
 
     @property
     def pids(self) -> list[int]:
@@ -50,19 +53,25 @@ class Workers:
         Raises `GraderTimeout` when it overruns (that worker is killed, the others go on), `GraderError` when the
         worker cannot answer or dies twice over the same request. Cancelling kills the worker, too.
         """
+        import asyncio
+
         self._slots = self._slots or asyncio.Semaphore(self._size)
         line = json.dumps({"kind": kind, **payload}).encode() + b"\n"
+        closings, died = self._closings, WorkerDied()
         async with self._slots:
-            try:
-                return _answer(await self._try(kind, line, timeout))
-            except WorkerDied:
-                # It may have been killed from outside, or while idle: one more chance, with a fresh process.
+            # A worker may have been killed from outside, or while idle: one more chance, with a fresh process.
+            for _ in range(2):
+                if closings != self._closings:
+                    raise GraderError("the run closed its worker processes before this answer was compared")
                 try:
                     return _answer(await self._try(kind, line, timeout))
                 except WorkerDied as error:
-                    raise GraderError(f"the worker process died twice over one answer: {error}") from error
+                    died = error
+        raise GraderError(f"the worker process died twice over one answer: {died}") from died
 
     async def _try(self, kind: str, line: bytes, timeout: float) -> dict[str, Any]:
+        import asyncio
+
         worker = await self._take()
         kept = False
         try:
@@ -97,6 +106,8 @@ class Workers:
             self._bury(worker)
 
     def _bury(self, worker: _Worker) -> None:
+        import asyncio
+
         # Killing is immediate; collecting the body needs the loop, and whoever asked may be cancelled by now.
         worker.kill()
         task = asyncio.ensure_future(worker.wait())
@@ -104,13 +115,18 @@ class Workers:
         task.add_done_callback(self._reaping.discard)
 
     async def aclose(self) -> None:
-        """End every worker and wait until each is gone."""
-        for worker in (*self._idle, *self._busy):
+        """End every worker and wait until each is gone. Whoever still asks gets a `GraderError`."""
+        import asyncio
+
+        self._closings += 1
+        for worker in self._idle:
             self._bury(worker)
         self._idle.clear()
+        for worker in self._busy:
+            worker.kill()  # whoever reads from it sees the end, and buries it
+        while self._busy or self._reaping:
+            await (asyncio.wait(tuple(self._reaping)) if self._reaping else asyncio.sleep(0.005))
         self._slots = None
-        if self._reaping:
-            await asyncio.wait(tuple(self._reaping))
 
 
 def _answer(reply: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +142,8 @@ class _Worker:
 
     @classmethod
     async def start(cls, memory: int) -> _Worker:
+        import asyncio
+
         # By path and with -P: neither the user's folder nor a `runner` of their own can be imported instead.
         try:
             process = await asyncio.create_subprocess_exec(
@@ -156,6 +174,8 @@ class _Worker:
 
         Returns the reply to give instead, when it cannot be had.
         """
+        import asyncio
+
         if kind in self._prepared:
             return None
         line = json.dumps({"kind": "load", "what": kind}).encode() + b"\n"
@@ -190,7 +210,7 @@ class _Worker:
         stdin = self._process.stdin
         if stdin is not None:
             stdin.close()
-        # `communicate`, not `wait`: it drains the pipe, without which a full one keeps its transport open.
+        # Reading to the end closes the pipe's transport, which a loop that ends would leave open.
         if self._process.stdout is not None:
             while await self._process.stdout.read(1 << 16):
                 pass

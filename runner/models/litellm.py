@@ -128,7 +128,10 @@ class LiteLLMModel:
         started = self.clock.monotonic()
         try:
             async with asyncio.timeout(self.timeout):
-                response = await self._litellm.acompletion(**words, timeout=self.timeout, num_retries=0, max_retries=0)
+                # With tools litellm imports its proxy's MCP handler, which needs a package that it does not depend on.
+                response = await self._litellm.acompletion(
+                    **words, timeout=self.timeout, num_retries=0, max_retries=0, _skip_mcp_handler=True
+                )
             answer = response.model_dump()
         except TimeoutError:
             raise self._refusals.unavailable(f"no answer within {self.timeout:g} s") from None

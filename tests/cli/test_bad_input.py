@@ -42,7 +42,7 @@ CASES: list[tuple[str, list[str], int, str]] = [
     ("no file", ["validate", "workflo.toml"], 1, "did you mean `workflow.toml`?"),
     ("a folder without a file", ["validate", "folder"], 1, "holds no workflow.toml"),
     ("eval without its file", ["eval", "-w", "nope.toml"], 1, "there is no file `nope.toml`"),
-    ("binary", ["validate", "binary.toml"], 1, "UTF-8"),
+    ("binary", ["validate", "binary.toml"], 1, "binary file"),
     ("another encoding", ["validate", "latin.toml"], 1, "UTF-8"),
     ("UTF-16", ["validate", "utf16.toml"], 1, "UTF-8"),
     ("no dataset", ["eval"], 1, "dataset"),

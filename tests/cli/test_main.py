@@ -82,7 +82,7 @@ def test_advice_names_commands_that_exist() -> None:
         (["--vresion"], "error: there is no option `--vresion`; did you mean `--version`?"),
         (["validate", "--formt", "json"], "error: there is no option `--formt`; did you mean `--format`?"),
         (["validate", "--format", "xml"], "error: invalid value for '--format': 'xml' is not one of"),
-        (["explain"], "error: missing argument 'KEY'"),
+        (["compare"], "error: missing argument"),
         (["--color", "pink"], "error: invalid value for '--color'"),
     ],
 )

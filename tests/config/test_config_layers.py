@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - each expected finding is one line
 """Layers: precedence, places, history, extends, profiles, overrides and the environment."""
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def test_precedence_and_history(inspect):
 
 def test_references_resolve_against_the_file_that_said_them(inspect, tmp_path):
     loaded = inspect(
-        'extends = ["more/team.toml"]\n[workflow]\nsystem = { file = "prompt.md" }\n[dataset]\npath = "d.jsonl"\n',
+        'extends = ["more/team.toml"]\n[workflow]\nsystem = { file = "prompt.md" }\n[dataset]\npath = "d.jsonl"\n'
+        '[graders.g]\nkind = "exact"\n',
         files={**CHAIN, "prompt.md": "Hello {{ row.x }}", "d.jsonl": "{}\n"},
     )
     assert list(loaded.report) == []

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - each expected finding is one line
 """Structural findings: our words, the exact place, the cure, and no cascade."""
 
 from __future__ import annotations

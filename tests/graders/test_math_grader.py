@@ -195,7 +195,7 @@ asyncio.run(main())
 """
     import subprocess
 
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     lines = found.stdout.splitlines()
     assert lines[:2] == ["1.0", "0.0"]
     assert 'pip install "osmosis-run[math]"' in lines[2]

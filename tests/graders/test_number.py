@@ -290,7 +290,14 @@ def test_tolerance_is_relative_and_leaves_whole_numbers_alone_when_tiny() -> Non
 @given(st.integers(-(10**15), 10**15))
 def test_integers_come_back_however_they_are_grouped(value: int) -> None:
     sign = "-" if value < 0 else ""
-    for text in (f"{value}", f"{value:,}", f"{value:,}.00", f"{sign}${abs(value):,}", f"\\boxed{{{value}}}", f"**{value:_}**"):
+    for text in (
+        f"{value}",
+        f"{value:,}",
+        f"{value:,}.00",
+        f"{sign}${abs(value):,}",
+        f"\\boxed{{{value}}}",
+        f"**{value:_}**",
+    ):
         number = parse_number(text)
         assert number is not None, text
         assert number.value == value

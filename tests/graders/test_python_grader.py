@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
 from runner.graders.python import PythonGrader
+from runner.graders.threads import Threads
 from runner.records.completion import Caller
 from runner.records.failure import GraderError, JudgeUnavailable, LimitReached, ModelUnavailable, NoLabel
 
@@ -330,7 +331,32 @@ asyncio.run(main())
 """
     from pathlib import Path
 
-    found = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True, cwd=Path(__file__).parents[2]
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+        cwd=Path(__file__).parents[2],
     )
     assert (found.stdout, found.stderr) == ("given up\n", "")
+
+
+def test_given_up_threads_keep_their_slot_and_are_bounded() -> None:
+    release = threading.Event()
+
+    async def run() -> tuple[int, float]:
+        threads = Threads(limit=2)
+        hung = [asyncio.ensure_future(threads.run(lambda: release.wait(20))) for _ in range(5)]
+        await asyncio.sleep(0.1)
+        count = sum(thread.name == "grader" and thread.is_alive() for thread in threading.enumerate())
+        for task in hung:
+            task.cancel()
+        await asyncio.gather(*hung, return_exceptions=True)
+        release.set()
+        return count, await threads.run(lambda: 0.5)
+
+    before = sum(thread.name == "grader" and thread.is_alive() for thread in threading.enumerate())
+    count, value = asyncio.run(run())
+    assert count - before <= 2
+    assert value == 0.5

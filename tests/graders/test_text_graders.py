@@ -200,10 +200,15 @@ def test_json_schema(output: str, value: float, reason: str) -> None:
 def test_json_schema_misfits() -> None:
     with pytest.raises(GraderMisfit, match="not a valid JSON Schema"):
         JsonSchemaGrader({"type": "strin"})
-    with pytest.raises(GraderMisfit, match="refers to 'https://example.com/x.json'"):
+    with pytest.raises(GraderMisfit, match=r"refers to 'https://example\.com/x\.json'"):
         JsonSchemaGrader({"properties": {"a": {"$ref": "https://example.com/x.json"}}})
     with pytest.raises(GraderMisfit, match="refers to '#/nowhere'"):
         JsonSchemaGrader({"$ref": "#/nowhere"})
+
+
+def test_json_schema_that_never_ends_is_not_a_zero() -> None:
+    with pytest.raises(GraderError, match="never ends"):
+        grade(JsonSchemaGrader({"$ref": "#"}), "{}")
 
 
 def test_json_schema_patterns_cannot_hang() -> None:

@@ -108,10 +108,10 @@ def test_cancelling_kills_the_worker() -> None:
 
 def test_memory_is_limited() -> None:
     async def use() -> None:
-        workers = Workers(size=1, memory=256 << 20)
-        # 2**26 characters of text, which the worker then copies.
+        workers = Workers(size=1, memory=128 << 20)
+        # 2**24 characters, which the worker reads, decodes and copies.
         with pytest.raises(GraderError):
-            await workers.ask("find", {**EASY, "pattern": "(?s)(.*)", "text": "\u4e00" * (1 << 26)}, 20.0)
+            await workers.ask("find", {**EASY, "pattern": "(?s)(.*)", "text": "\u4e00" * (1 << 24)}, 20.0)
         assert await workers.ask("find", EASY, 5.0) == {"found": "b"}
         await workers.aclose()
 
@@ -127,4 +127,22 @@ def test_used_again_after_closing_and_on_another_loop() -> None:
         await workers.aclose()
 
     asyncio.run(use())
+    asyncio.run(use())
+
+
+def test_closing_while_somebody_asks() -> None:
+    async def use() -> None:
+        workers = Workers(size=1)
+        await workers.ask("find", EASY, 5.0)
+        asking = asyncio.ensure_future(workers.ask("find", ENDLESS, 30.0))
+        waiting = asyncio.ensure_future(workers.ask("find", EASY, 30.0))
+        await asyncio.sleep(0.1)
+        pids = workers.pids
+        await workers.aclose()
+        for task in (asking, waiting):
+            with pytest.raises(GraderError, match="closed its worker processes"):
+                await task
+        assert workers.pids == []
+        assert all(_gone(pid) for pid in pids)
+
     asyncio.run(use())

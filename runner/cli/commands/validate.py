@@ -160,12 +160,11 @@ def _print(form: str, findings: list[Finding]) -> None:
 def _print_text(found: Finding) -> None:
     speaker = console()
     if len(found.report):
+        from runner.cli.failures import advice
         from runner.diag.render import render
 
         speaker.out(render(found.report, color=speaker.data.enabled), end="")
-        repairs = sum(finding.fix is not None for finding in found.report)
-        if repairs:
-            speaker.say(f"{speaker.talk.name('hint')}: `osmosis-run validate --fix` can repair {repairs}")
+        speaker.say(f"\n{speaker.talk.name('hint')}: {advice(found.report)}")
     if not found.report.errors:
         checked = found.checked
         parts = [_count(checked.tools, "tool"), _count(checked.graders, "grader")]

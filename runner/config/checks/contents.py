@@ -17,12 +17,11 @@ _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _KEYWORDS = (
     "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
     "maxProperties", "items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems", "minLength",
-    "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum",
-    "const",
-    "default", "description", "title", "examples", "anyOf", "allOf", "oneOf", "not", "then", "else", "if",
-    "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "minContains", "maxContains",
-    "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "type",
-    "definitions", "dependencies", "additionalItems",
+    "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "enum", "const", "default", "description", "title", "examples", "anyOf", "allOf", "oneOf", "not", "then", "else",
+    "if", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "minContains",
+    "maxContains", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
+    "type", "definitions", "dependencies", "additionalItems",
 )  # fmt: skip
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
@@ -124,16 +123,19 @@ def _dataset(check: Checking) -> None:
     if dataset.path is None:
         return
     file = dataset.path.path
-    if not file.exists():
+    if file.is_file():
+        if dataset.format is None and file.suffix.lower() not in _SUFFIXES:
+            message = f"`{dataset.path.text}` does not say which format it has"
+            check.report("bad-value", path, message, 'set `format = "jsonl"`, `"csv"` or `"parquet"`')
+        return
+    if file.is_dir():
+        check.report("dataset-missing", path, f"the dataset `{dataset.path.text}` is a folder", "name a file in it")
+    else:
         names = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
         near = nearest(file.name, names)
         label = f"did you mean `{near}`?" if near else ""
         check.report("dataset-missing", path, f"there is no dataset `{dataset.path.text}`", label)
-    elif file.is_dir():
-        check.report("dataset-missing", path, f"the dataset `{dataset.path.text}` is a folder", "name a file in it")
-    elif dataset.format is None and file.suffix.lower() not in _SUFFIXES:
-        message = f"`{dataset.path.text}` does not say which format it has"
-        check.report("bad-value", path, message, 'set `format = "jsonl"`, `"csv"` or `"parquet"`')
+    check.loaded.broken.add(path)  # whoever would read it need not say so again
 
 
 def _json_schema(check: Checking, path: Path, schema: SchemaText) -> None:

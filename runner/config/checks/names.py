@@ -130,17 +130,14 @@ def _has_own_code(check: Checking) -> bool:
 def _dead_for_agent(check: Checking) -> None:
     """Keys that the chosen agent never reads."""
     agent = check.config.agent
-    if check.loaded.is_broken(("workflow", "agent")) or not isinstance(agent, str):
+    if any(check.loaded.is_broken(path) for path in (("workflow", "agent"), ("tools",))) or not isinstance(agent, str):
         return
-    if check.config.workflow.config:
-        message = f"the agent `{agent}` takes no config"
-        check.warn("no-effect", ("workflow", "config"), message, "only a class of yours reads it", key=True)
-    if agent == "chat":
+    if check.config.workflow.agent == "chat":
         for key in ("tools", "stop_when"):
             if check.is_set(("workflow", key)):
                 message = f"the agent `chat` never reads `{key}`"
                 check.warn("no-effect", ("workflow", key), message, 'use `agent = "tools"`', key=True)
-        if check.config.tools and check.config.workflow.agent == "chat":
+        if check.config.tools:
             check.warn("no-effect", ("workflow", "agent"), "the agent `chat` calls no tools", "`tools` does")
-    elif not declared_tools(check):
+    elif agent == "tools" and not declared_tools(check):
         check.warn("no-effect", ("workflow", "agent"), "the agent `tools` has no tool to call", "`chat` needs none")

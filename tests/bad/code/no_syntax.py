@@ -1,0 +1,2 @@
+def search(query: str) -> str
+    return query
