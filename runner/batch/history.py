@@ -37,54 +37,75 @@ class Past:
     reward: float | None
 
 
-class _Row:
-    __slots__ = ("contents", "index", "marks", "rewards")
+class _Column:
+    """One attempt number of every row: the packed mark, the row's fingerprint and the reward, by row number."""
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    __slots__ = ("contents", "marks", "rewards")
+
+    def __init__(self) -> None:
         self.marks = array("Q")
         self.contents = array("q")
         self.rewards = array("d")
 
-    def grow(self, size: int) -> None:
-        missing = size - len(self.marks)
+    def put(self, number: int, mark: int, content: int, reward: float) -> None:
+        missing = number + 1 - len(self.marks)
         if missing > 0:
             self.marks.extend([_NONE] * missing)
             self.contents.extend([0] * missing)
             self.rewards.extend([nan] * missing)
+        self.marks[number], self.contents[number], self.rewards[number] = mark, content, reward
+
+    def get(self, number: int) -> Past | None:
+        mark = self.marks[number] if number < len(self.marks) else _NONE
+        if mark == _NONE:
+            return None
+        reward = self.rewards[number]
+        status = STATUSES[(mark & ((1 << _STATUS_BITS) - 1)) - 1]
+        version = (mark >> _STATUS_BITS) & ((1 << _VERSION_BITS) - 1)
+        place = mark >> (_STATUS_BITS + _VERSION_BITS)
+        return Past(place, status, version, self.contents[number], None if isnan(reward) else reward)
 
 
 class History:
     """The index of a journal, filled line by line in the journal's order."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, _Row] = {}
+        self._numbers: dict[str, int] = {}
+        self._indices = array("q")
+        self._columns: list[_Column] = []
         self.versions: list[Version] = []
         self._known: dict[Version, int] = {}
-        self.lines = 0
         self.cost = 0.0
         self.tokens = 0
 
     def note(self, place: int, record: Mapping[str, Any]) -> None:
         """Take in a line that starts at byte `place`. Money spent counts also where a later line supersedes it."""
-        row = self._rows.get(str(record["row_id"]))
-        if row is None:
-            row = self._rows[str(record["row_id"])] = _Row(int(record["row"]))
         attempt = int(record["attempt"])
-        row.grow(attempt + 1)
+        while len(self._columns) <= attempt:
+            self._columns.append(_Column())
         digests = record.get("digests") or {}
         version = self.version(Version(str(digests.get("config", "")), str(digests.get("grading", ""))))
         status = STATUSES.index(record["outcome"]) + 1
-        row.marks[attempt] = ((place << _VERSION_BITS) | version) << _STATUS_BITS | status
-        row.contents[attempt] = hash(digests.get("row", ""))
-        row.rewards[attempt] = nan if record["reward"] is None else float(record["reward"])
-        self.lines += 1
+        mark = ((place << _VERSION_BITS) | version) << _STATUS_BITS | status
+        reward = nan if record["reward"] is None else float(record["reward"])
+        self._columns[attempt].put(self._number(record), mark, hash(digests.get("row", "")), reward)
+        self._spend(record)
+
+    def _number(self, record: Mapping[str, Any]) -> int:
+        row_id = str(record["row_id"])
+        number = self._numbers.get(row_id)
+        if number is None:
+            number = self._numbers[row_id] = len(self._numbers)
+            self._indices.append(int(record["row"]))
+        return number
+
+    def _spend(self, record: Mapping[str, Any]) -> None:
         if regraded := record.get("regraded"):
             self.cost += float(regraded.get("cost") or 0.0)
-        else:
-            usage = record.get("usage") or {}
-            self.tokens += int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
-            self.cost += float(record.get("cost") or 0.0)
+            return
+        usage = record.get("usage") or {}
+        self.tokens += int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
+        self.cost += float(record.get("cost") or 0.0)
 
     def version(self, version: Version) -> int:
         """The number of a version, given out at first sight."""
@@ -96,10 +117,10 @@ class History:
 
     def find(self, row_id: str, attempt: int) -> Past | None:
         """The last line of this row and attempt, or None."""
-        row = self._rows.get(row_id)
-        if row is None or attempt >= len(row.marks) or row.marks[attempt] == _NONE:
+        number = self._numbers.get(row_id)
+        if number is None or attempt >= len(self._columns):
             return None
-        return _past(row, attempt)
+        return self._columns[attempt].get(number)
 
     def is_current(self, place: int, record: Mapping[str, Any]) -> bool:
         """False for a line that a later one superseded."""
@@ -107,39 +128,24 @@ class History:
         return past is not None and past.place == place
 
     def __iter__(self) -> Iterator[tuple[str, int, Past]]:
-        for row_id, row in self._rows.items():
-            for attempt, mark in enumerate(row.marks):
-                if mark != _NONE:
-                    yield row_id, attempt, _past(row, attempt)
+        for row_id, number in self._numbers.items():
+            for attempt, column in enumerate(self._columns):
+                past = column.get(number)
+                if past is not None:
+                    yield row_id, attempt, past
 
-    def in_order(self) -> list[tuple[int, int, int]]:
+    def in_order(self) -> Iterator[tuple[int, int, int]]:
         """Row index, attempt and place of every last line, in the order of the dataset and its attempts."""
-        return sorted(
-            (row.index, attempt, _past(row, attempt).place)
-            for row in self._rows.values()
-            for attempt, mark in enumerate(row.marks)
-            if mark != _NONE
-        )
-
-    def __len__(self) -> int:
-        return sum(mark != _NONE for row in self._rows.values() for mark in row.marks)
-
-    @property
-    def rows(self) -> int:
-        return len(self._rows)
+        for number in sorted(range(len(self._indices)), key=self._indices.__getitem__):
+            for attempt, column in enumerate(self._columns):
+                past = column.get(number)
+                if past is not None:
+                    yield self._indices[number], attempt, past.place
 
     @property
     def attempts(self) -> int:
         """The most attempts that any row has."""
-        return max((len(row.marks) for row in self._rows.values()), default=0)
-
-
-def _past(row: _Row, attempt: int) -> Past:
-    mark, reward = row.marks[attempt], row.rewards[attempt]
-    status = STATUSES[(mark & ((1 << _STATUS_BITS) - 1)) - 1]
-    version = (mark >> _STATUS_BITS) & ((1 << _VERSION_BITS) - 1)
-    place = mark >> (_STATUS_BITS + _VERSION_BITS)
-    return Past(place, status, version, row.contents[attempt], None if isnan(reward) else reward)
+        return len(self._columns)
 
 
 def read_history(lines: Iterable[tuple[int, Mapping[str, Any]]]) -> History:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from runner.batch.history import History, Past, Version
@@ -39,12 +40,18 @@ class Digests:
         """`digests` of a journal line: `result` and `grade` cover the configuration and the row; `config` and
         `grading` the configuration alone and `row` the row alone, so that a plan can say which of them changed."""
         return {
-            "result": digest({"config": self.config, "row": row_digest}),
-            "grade": digest({"config": self.grading, "row": row_digest}),
+            "result": _together(self.config, row_digest),
+            "grade": _together(self.grading, row_digest),
             "config": self.config,
             "grading": self.grading,
             "row": row_digest,
         }
+
+
+@lru_cache(maxsize=1024)
+def _together(facts: str, row: str) -> str:
+    """One digest of both. The attempts of a row ask for the same one."""
+    return digest({"config": facts, "row": row})
 
 
 @dataclass(frozen=True, slots=True)

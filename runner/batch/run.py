@@ -57,9 +57,9 @@ class Control:
         self._run: _Run | None = None
         self.interrupted = False
 
-    def attach(self, run: _Run) -> None:
+    def attach(self, run: _Run | None) -> None:
         self._run = run
-        if self.interrupted:
+        if run is not None and self.interrupted:
             run.interrupt()
 
     def interrupt(self) -> bool:
@@ -120,8 +120,12 @@ async def evaluate(
         if control is not None:
             control.attach(run)
         await run.play()
+        stopped, interrupted = run.stopped, run.interrupted
+        if control is not None:
+            control.attach(None)
+        del run, chooser  # the index of the journal is made anew: two of them would be the peak of memory
         past = PastRun(folder, lambda record: hash((record["row_id"], record["digests"]["row"])) in run_plan.wanted)
-        return conclude(past, plan.config.eval, run.stopped, run.interrupted, log, cell=options.cell)
+        return conclude(past, plan.config.eval, stopped, interrupted, log, cell=options.cell)
 
 
 def _take(folder: RunFolder, options: RunOptions, stack: ExitStack) -> RunFolder:

@@ -5,7 +5,7 @@ Each check is silent where the structure is broken already, so that one mistake 
 
 from __future__ import annotations
 
-from runner.config.load import Loaded
+from runner.config.loaded import Loaded
 
 
 def check(loaded: Loaded) -> None:

@@ -10,7 +10,7 @@ from pydantic_core import PydanticUndefined
 from runner.config.document import class_doc, default_text, field_docs, toml_text, type_text, value_text
 from runner.config.fields import Known, keys, lookup
 from runner.config.layers import looks_secret, split_key
-from runner.config.load import Loaded
+from runner.config.loaded import Loaded
 from runner.config.names import dotted
 from runner.config.reference import Text
 from runner.config.section import Section

@@ -7,17 +7,18 @@ mistake is told once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from runner.config.anchor import anchor
+from runner.config.check import check
 from runner.config.config import RolloutConfig
 from runner.config.gather import Gathered, gather
-from runner.config.layers import Origins, Override
+from runner.config.layers import Override
+from runner.config.loaded import Loaded, touches
 from runner.config.matrix import Cell
 from runner.config.words import Problem, problem
 from runner.diag.diagnostic import ConfigError, Path, Report
@@ -25,30 +26,7 @@ from runner.diag.diagnostic import ConfigError, Path, Report
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-
-@dataclass
-class Loaded:
-    """What is known of a file. `config` is None when it cannot be read at all, and partial when `broken` is not empty.
-
-    `tree` is the merged data, sound or not; `profile` is what was asked for. `report` grows with each check.
-    """
-
-    path: FilePath
-    config: RolloutConfig | None
-    tree: dict[str, Any]
-    origins: Origins
-    report: Report
-    broken: set[Path] = field(default_factory=set)
-    profile: str | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
-
-    def is_broken(self, path: Path) -> bool:
-        """Whether `path`, something around it or something in it has an error already."""
-        return _touches(path, self.broken)
-
-
-def _touches(path: Path, broken: Iterable[Path]) -> bool:
-    return any(path[: len(one)] == one or one[: len(path)] == path for one in broken)
+__all__ = ["Loaded", "inspect_file", "load"]
 
 
 def load(
@@ -60,8 +38,6 @@ def load(
     environ: Mapping[str, str] = os.environ,
 ) -> RolloutConfig:
     """The config of the file at `path`. Raises `ConfigError` with every finding when there is an error."""
-    from runner.config.check import check
-
     loaded = inspect_file(path, overrides=overrides, profile=profile, cell=cell, environ=environ)
     check(loaded)
     if loaded.report.errors or loaded.config is None:
@@ -125,7 +101,7 @@ def _holds_another(one: Problem, problems: Sequence[Problem]) -> bool:
 
 def _follows(one: Problem, meant: set[Path], before: frozenset[Path], first: bool) -> bool:
     """Whether a refusal only follows from another mistake: a slip in a key's name, or something that was cut out."""
-    return one.path in meant or (not first and _touches(one.path, before))
+    return one.path in meant or (not first and touches(one.path, before))
 
 
 def _prune(tree: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:

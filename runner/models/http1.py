@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from typing import cast, Any
+from typing import Any, cast
 
 from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink
 
@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast(asyncio.Transport, transport)  # uvloop's is one by shape only
+        transport = cast("asyncio.Transport", transport)  # uvloop's is one by shape only
         self.transport = transport
         self._pool.open.add(self)
 

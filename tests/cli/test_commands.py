@@ -101,7 +101,8 @@ def test_no_import_runs_no_code_of_the_file(osmosis: Run, typo: Path) -> None:
 
 
 def test_a_dotenv_file_is_not_read(osmosis: Run, typo: Path) -> None:
-    (typo / "key.toml").write_text(TYPO.replace("temprature", "temperature") + '[secrets]\nrequired = ["MY_VARIABLE"]\n')
+    sound = TYPO.replace("temprature", "temperature")
+    (typo / "key.toml").write_text(sound + '[secrets]\nrequired = ["MY_VARIABLE"]\n')
     (typo / ".env").write_text("MY_VARIABLE=1\n")
     assert "MY_VARIABLE" in osmosis("validate", "key.toml").stdout
     assert osmosis("validate", "key.toml", MY_VARIABLE="1").returncode == 0
@@ -141,9 +142,8 @@ def test_schemas_are_the_ones_that_are_checked_in(osmosis: Run, tmp_path: Path) 
     assert osmosis("schema").stdout.split() == ["workflow", "rollout", "summary"]
     assert osmosis("schema", "--write", "out").returncode == 0
     for path in (tmp_path / "out").iterdir():
-        assert path.read_text() == (ROOT / "schemas" / path.name).read_text(), "osmosis-run schema --write schemas"
-            "run `osmosis-run schema --write schemas`"
-        )
+        same = path.read_text() == (ROOT / "schemas" / path.name).read_text()
+        assert same, "run `osmosis-run schema --write schemas`"
     printed = json.loads(osmosis("schema", "workflow").stdout)
     assert printed == json.loads((ROOT / "schemas" / "workflow.schema.json").read_text())
     assert "there is no schema `wrkflow`" in osmosis("schema", "wrkflow").stderr

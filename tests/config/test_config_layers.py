@@ -192,6 +192,13 @@ def test_overrides_set_what_they_say(inspect):
     assert config.graders["g"].ignore_case is True
 
 
+def test_an_override_with_a_table_is_merged_like_one(inspect):
+    loaded = inspect("[limits]\nturns = 3\n", sets=["limits={ tool_calls = 4 }", "limits.time=1m"])
+    limits = loaded.config.limits
+    assert (limits.turns, limits.tool_calls, limits.time) == (3, 4, 60.0)
+    assert str(loaded.origins.value_place(("limits", "tool_calls"))) == "command line: --set limits={ tool_calls = 4 }"
+
+
 def test_environment_matches_names_whatever_their_case(inspect):
     loaded = inspect(
         '[tools.SearchAll]\ncall = "m:f"\n',

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from runner.config.config import RolloutConfig
-from runner.config.load import Loaded
+from runner.config.loaded import Loaded
 from runner.diag.diagnostic import Diagnostic, Fix, Path, Place, Severity
 from runner.diag.suggest import alternatives, nearest
+
+
+class Extra(TypedDict, total=False):
+    """What a finding may have beside code, place, message and label. A related place that is None is left out."""
+
+    severity: Severity
+    notes: Iterable[str]
+    helps: Iterable[str]
+    place: Place | None
+    related: Iterable[tuple[Place | None, str]]
+    fix: Fix | None
 
 
 @dataclass
@@ -19,29 +31,18 @@ class Checking:
     config: RolloutConfig
 
     def report(
-        self,
-        code: str,
-        path: Path,
-        message: str,
-        label: str = "",
-        *,
-        key: bool = False,
-        severity: Severity = "error",
-        notes: Iterable[str] = (),
-        helps: Iterable[str] = (),
-        place: Place | None = None,
-        related: Iterable[tuple[Place | None, str]] = (),
-        fix: Fix | None = None,
+        self, code: str, path: Path, message: str, label: str = "", *, key: bool = False, **extra: Unpack[Extra]
     ) -> None:
-        """Report at the value of `path`, at its key, or at `place` within it; nothing when `path` is broken."""
+        """Report at the value of `path`, at its key, or at a place within it; nothing when `path` is broken."""
         if self.loaded.is_broken(path):
             return
         origins = self.loaded.origins
-        where = place or (origins.key_place(path) if key else origins.value_place(path)) or origins.key_place(path)
-        others = tuple((one, text) for one, text in related if one is not None)
-        self.loaded.report.add(
-            Diagnostic(code, message, where, label, tuple(helps), tuple(notes), others, severity, fix)
-        )
+        written = origins.key_place(path) if key else origins.value_place(path)
+        place = extra.get("place") or written or origins.key_place(path)
+        related = tuple((one, text) for one, text in extra.get("related", ()) if one is not None)
+        helps, notes = tuple(extra.get("helps", ())), tuple(extra.get("notes", ()))
+        severity, fix = extra.get("severity", "error"), extra.get("fix")
+        self.loaded.report.add(Diagnostic(code, message, place, label, helps, notes, related, severity, fix))
 
     def warn(self, code: str, path: Path, message: str, label: str = "", *, key: bool = False) -> None:
         """Report something that is surely not meant, but harms no result."""

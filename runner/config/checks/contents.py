@@ -23,7 +23,6 @@ _KEYWORDS = (
     "maxContains", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
     "type", "definitions", "dependencies", "additionalItems",
 )  # fmt: skip
-_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
 def check_contents(check: Checking) -> None:
@@ -124,9 +123,6 @@ def _dataset(check: Checking) -> None:
         return
     file = dataset.path.path
     if file.is_file():
-        if dataset.format is None and file.suffix.lower() not in _SUFFIXES:
-            message = f"`{dataset.path.text}` does not say which format it has"
-            check.report("bad-value", path, message, 'set `format = "jsonl"`, `"csv"` or `"parquet"`')
         return
     if file.is_dir():
         check.report("dataset-missing", path, f"the dataset `{dataset.path.text}` is a folder", "name a file in it")
