@@ -22,12 +22,7 @@ def diagnostics() -> str:
     return "\n".join(parts)
 
 
-def reference() -> str:
-    """Every key of workflow.toml."""
-    return HEAD + markdown()
-
-
-PAGES: dict[str, Callable[[], str]] = {"diagnostics.md": diagnostics, "reference.md": reference}
+PAGES: dict[str, Callable[[], str]] = {"diagnostics.md": diagnostics, "format.md": markdown}
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from runner.batch.past_run import PastRun, Record, shown
 from runner.batch.plan import Chooser, Decision, Digests, RunPlan, make_plan
 from runner.batch.reasons import placer
 from runner.batch.standing import Nobody, Standing, Watcher
-from runner.batch.write import line_of, outcome_of, regraded, unplayable
+from runner.batch.write import line_of, outcome_of, regraded, ungradable, unplayable
 from runner.datasets.dataset import Dataset, DatasetError, Row
 from runner.records.failure import ConfigFailure
 from runner.records.rollout import Outcome
@@ -251,8 +251,12 @@ class _Run:
     async def _grade_again(self, live: Live, item: Item) -> None:
         assert item.decision.past is not None
         record = at(self._folder.journal_path, item.decision.past.place)
-        label = self._plan.request(item.row, item.attempt).label
-        outcome = await grade_outcome(live, outcome_of(record, item.row.data, label))
+        try:
+            label = self._plan.request(item.row, item.attempt).label
+        except DatasetError as error:
+            outcome = ungradable(outcome_of(record, item.row.data), str(error))
+        else:
+            outcome = await grade_outcome(live, outcome_of(record, item.row.data, label))
         await self._keep(outcome, item.row, before=record)
 
     async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, before: Record | None = None) -> None:

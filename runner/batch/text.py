@@ -175,7 +175,7 @@ def _spending(summary: Mapping[str, Any], style: Style) -> list[str]:
 def _further(summary: Mapping[str, Any], style: Style, run: str) -> list[str]:
     if not run:
         return []
-    first = f"osmosis-run show {run} {summary.get('example', '0')}"
+    first = f"osmosis-run show {run} {0}"
     words = [(first, "one transcript"), (f"osmosis-run export {run} --format trl-sft", "training rows")]
     if summary["outcomes"]["failed"] or summary["outcomes"]["ungraded"]:
         words.append(("osmosis-run eval … --retry-failed", "play those again"))

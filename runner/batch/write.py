@@ -46,6 +46,12 @@ def regraded(outcome: Outcome, before: Mapping[str, Any]) -> dict[str, Any]:
     return {"cost": cost}
 
 
+def ungradable(outcome: Outcome, why: str) -> Outcome:
+    """A rollout whose label cannot be made from its row any more."""
+    failure = Failure("config", "bad_row", why)
+    return replace(outcome, status="ungraded", stop_reason="bad_row", reward=None, scores={}, failure=failure)
+
+
 def unplayable(row: Row, attempt: int, why: str) -> Outcome:
     """A rollout that never began, because its prompt cannot be made from the row."""
     request = RolloutRequest(f"{row.id}-{attempt}", (), row.data, row.index, row.id, attempt)

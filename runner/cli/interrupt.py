@@ -29,7 +29,7 @@ def interruptible(control: Stoppable, view: Any) -> Iterator[None]:
 
     def interrupted() -> None:
         if control.interrupt():
-            view.told("stopping: running rollouts may finish for a few seconds; Ctrl-C again ends at once")
+            view.told("what runs may finish for a few seconds; Ctrl-C again ends at once")
             return
         close = getattr(view, "close", None)
         if close is not None:

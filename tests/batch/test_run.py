@@ -115,6 +115,13 @@ def test_a_changed_grader_grades_again_without_asking_the_model(project: Any) ->
     assert "0 to run" in project.planned()
 
 
+def test_a_label_that_cannot_be_made_is_ungraded_and_stops_nothing(project: Any) -> None:
+    project.run()
+    result = project.run("workflow.label='{{ row.solution }}'", "eval.breaker=0")
+    assert result.summary["outcomes"]["scored"] == 0
+    assert result.summary["reward"]["mean"] is None
+
+
 def test_a_changed_row_is_played_again_alone(project: Any, rows: Any) -> None:
     project.run()
     changed = rows(6)

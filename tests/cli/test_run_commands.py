@@ -173,6 +173,31 @@ def test_regrade_compare_and_export(folder: Path) -> None:
     assert json.loads(out)["rows"] == len((folder / "rows.out").read_text().splitlines()) == 20
 
 
+def test_a_terminal_is_redrawn_and_given_back(folder: Path) -> None:
+    import pty
+
+    write(folder, rows=60, delay="40ms")
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.environ.update(TERM="xterm-256color", COLUMNS="80", PYTHONPATH=str(Path(__file__).parents[2]))
+        os.execv(sys.executable, [sys.executable, "-m", "runner.cli.main", "eval"])
+    seen = b""
+    while True:
+        try:
+            block = os.read(descriptor, 65536)
+        except OSError:  # Linux says EIO when the other side has closed
+            break
+        if not block:
+            break
+        seen += block
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(descriptor)
+    text = seen.decode()
+    assert "running" in text and "/60" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is back
+
+
 def test_a_matrix_runs_each_cell_in_its_own_folder(folder: Path) -> None:
     with (folder / "workflow.toml").open("a") as file:
         file.write('[matrix]\naxes = { "sampling.temperature" = [0.0, 0.7] }\n')
