@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runner.config.document import markdown
-
 from runner.diag.codes import CODES
 
 HEAD = "<!-- made by docs/generate.py: change the code, then run it again -->\n\n"

@@ -70,10 +70,6 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def plural(count: int, noun: str) -> str:
-    return noun if count == 1 else f"{noun}s"
-
-
 def short(value: float) -> str:
     """A large count in few letters: `1.2M`, `34k`, `512`."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ class RunResult:
     interrupted: bool = False
     too_many_failed: bool = False
     cell: str = ""
-    notes: Sequence[str] = field(default=())
 
     @property
     def exit_code(self) -> int:

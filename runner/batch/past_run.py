@@ -6,11 +6,12 @@ older configuration made stays in the journal and is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from runner.batch.history import History, Version, read_history
+from runner.batch.plan import Groups, row_key
 from runner.batch.summary import Scope, summarise
 from runner.batch.tally import Tally
 from runner.store.journal_reading import at, read
@@ -20,9 +21,13 @@ Record = Mapping[str, Any]
 
 
 class PastRun:
-    """A run on disk. `wanted` narrows it to some records, by default all of the manifest's configuration."""
+    """A run on disk.
 
-    def __init__(self, folder: RunFolder, wanted: Callable[[Record], bool] | None = None) -> None:
+    `wanted` narrows it to some rows, each with the values of the manifest's `group_by`; by default all of the
+    manifest's configuration count, with the groups they were recorded with.
+    """
+
+    def __init__(self, folder: RunFolder, wanted: Mapping[int, Groups] | None = None) -> None:
         self.folder = folder
         self.manifest: Mapping[str, Any] = folder.manifest
         self._wanted = wanted
@@ -61,9 +66,9 @@ class PastRun:
             return False
         if digests.get("grading") != version.grade and record["outcome"] in ("scored", "ungraded"):
             return False
-        return int(record["attempt"]) < int(self.manifest["attempts"]) and (
-            self._wanted is None or self._wanted(record)
-        )
+        if int(record["attempt"]) >= int(self.manifest["attempts"]):
+            return False
+        return self._wanted is None or _key(record) in self._wanted
 
     def records(self) -> Iterator[Record]:
         """The records that count, in the journal's order."""
@@ -97,10 +102,15 @@ class PastRun:
         tally = Tally(float(self.manifest.get("pass_threshold", 1.0)))
         for place, record in self.lines():
             if self.history.is_current(place, record) and self.counts(record):
-                tally.add(record)
+                tally.add(record, self._groups(record))
             else:
                 tally.spend(record)
         return tally
+
+    def _groups(self, record: Record) -> Mapping[str, Any] | None:
+        if self._wanted is None:
+            return None
+        return dict(zip(self.manifest.get("group_by", ()), self._wanted[_key(record)], strict=False))
 
     def is_newer_than_summary(self) -> bool:
         """True if records came after the summary was written: a session was killed."""
@@ -125,6 +135,10 @@ class PastRun:
                 measured=tuple(manifest.get("measured", ())),
             ),
         )
+
+
+def _key(record: Record) -> int:
+    return row_key(str(record["row_id"]), str(record["digests"]["row"]))
 
 
 def shown(path: Path) -> str:

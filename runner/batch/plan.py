@@ -14,10 +14,12 @@ from typing import Any, Literal, TypeAlias
 
 from runner.batch.history import History, Past, Version
 from runner.batch.reasons import changes, reason
+from runner.batch.tally import group_name, group_values
 from runner.config.digest import digest
 from runner.datasets.dataset import Row
 
 Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
+Groups: TypeAlias = tuple[str, ...]
 Choice: TypeAlias = Literal["new", "reuse", "regrade", "rerun"]
 
 
@@ -109,8 +111,8 @@ class RunPlan:
     counts: Counter[Choice]
     causes: Counter[tuple[Choice, str]]
     reasons: list[str] = field(default_factory=list)
-    wanted: set[int] = field(default_factory=set)
-    """`hash((row id, row digest))` of every row, so that the summary counts these rows and no others."""
+    wanted: dict[int, Groups] = field(default_factory=dict)
+    """`row_key` of every row and its groups: the summary counts these rows and no others."""
     spent_cost: float = 0.0
     """USD that earlier sessions have spent."""
     spent_tokens: int = 0
@@ -146,14 +148,23 @@ class RunPlan:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """What reasons are made of: the facts of now, those of the run's earlier versions, and the place of each key."""
+
+    facts: Facts
+    earlier: Sequence[Facts]
+    place: Callable[[str], str]
+
+
 def make_plan(
-    rows: Iterable[Row], attempts: int, chooser: Chooser, facts: Facts, earlier: Sequence[Facts],
-    place: Callable[[str], str],
-) -> RunPlan:  # fmt: skip
-    """Count what each row and attempt needs, streaming. `earlier` are the facts of the run's earlier versions."""
+    rows: Iterable[Row], attempts: int, chooser: Chooser, explainer: Explainer, group_by: Sequence[str] = ()
+) -> RunPlan:
+    """Count what each row and attempt needs, streaming."""
     counts: Counter[Choice] = Counter()
     causes: Counter[tuple[Choice, str]] = Counter()
-    wanted: set[int] = set()
+    wanted: dict[int, Groups] = {}
+    shared: dict[Groups, Groups] = {}
     total = 0
     for row in rows:
         total += 1
@@ -162,17 +173,22 @@ def make_plan(
             counts[decision.choice] += 1
             if decision.cause:
                 causes[decision.choice, decision.cause] += 1
-        wanted.add(hash((row.id, row.digest)))
+        groups = tuple(group_name(value) for value in group_values(row.data, group_by).values())
+        wanted[row_key(row.id, row.digest)] = shared.setdefault(groups, groups)
     plan = RunPlan(total, attempts, counts, causes, wanted=wanted)
-    plan.reasons = list(_reasons(causes, facts, earlier, place))
+    plan.reasons = list(_reasons(causes, explainer))
     return plan
 
 
-def _reasons(
-    causes: Counter[tuple[Choice, str]], facts: Facts, earlier: Sequence[Facts], place: Callable[[str], str]
-) -> Iterator[str]:
-    by_result = {digest(old.get("result", {})): old for old in earlier}
-    by_grade = {digest(old.get("grade", {})): old for old in earlier}
+def row_key(row_id: str, row_digest: str) -> int:
+    """What a row of this content is known by within this process."""
+    return hash((row_id, row_digest))
+
+
+def _reasons(causes: Counter[tuple[Choice, str]], explainer: Explainer) -> Iterator[str]:
+    facts, place = explainer.facts, explainer.place
+    by_result = {digest(old.get("result", {})): old for old in explainer.earlier}
+    by_grade = {digest(old.get("grade", {})): old for old in explainer.earlier}
     rows = sorted({cause[4:] for _, cause in causes if cause.startswith("row ")})
     told: set[str] = set()
     for (choice, cause), count in causes.items():

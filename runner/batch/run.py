@@ -19,12 +19,11 @@ from runner.batch.log import RunLog
 from runner.batch.manifest import make_manifest
 from runner.batch.options import RunOptions, RunResult
 from runner.batch.past_run import PastRun, Record, shown
-from runner.batch.plan import Chooser, Decision, Digests, RunPlan, make_plan
+from runner.batch.plan import Chooser, Decision, Digests, Explainer, RunPlan, make_plan
 from runner.batch.reasons import placer
 from runner.batch.standing import Nobody, Standing, Watcher
 from runner.batch.write import line_of, outcome_of, regraded, ungradable, unplayable
 from runner.datasets.dataset import Dataset, DatasetError, Row
-from runner.records.failure import ConfigFailure
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.pool import Pool
@@ -80,7 +79,7 @@ def run_folder(plan: Plan, options: RunOptions) -> RunFolder:
 def plan_run(plan: Plan, options: RunOptions) -> tuple[RunPlan, Chooser]:
     """What `evaluate` would do. Reads the journal and the dataset once, writes nothing.
 
-    Raises `DatasetError`, `StoreError`, and `ConfigFailure` for a plan without a dataset.
+    Raises `StoreError`, and `DatasetError`, also for a plan without a dataset.
     """
     folder = run_folder(plan, options)
     is_there = folder.manifest_path.is_file() and not options.fresh
@@ -88,17 +87,16 @@ def plan_run(plan: Plan, options: RunOptions) -> tuple[RunPlan, Chooser]:
     history = read_history(read(folder.journal_path)) if is_there else History()
     chooser = Chooser(history, Digests.of(plan.facts), retry_failed=options.retry_failed)
     earlier = [*before.get("earlier", []), before["facts"]] if before else []
-    run = make_plan(
-        dataset_of(plan).rows(), plan.config.eval.attempts, chooser, plan.facts, earlier, placer(plan.config)
-    )
+    section, explainer = plan.config.eval, Explainer(plan.facts, earlier, placer(plan.config))
+    run = make_plan(dataset_of(plan).rows(), section.attempts, chooser, explainer, section.group_by)
     run.spent_cost, run.spent_tokens = history.cost, history.tokens
     return run, chooser
 
 
 def dataset_of(plan: Plan) -> Dataset:
-    """The plan's dataset. Raises `ConfigFailure` when it has none."""
+    """The plan's dataset. Raises `DatasetError` when it has none."""
     if plan.dataset is None:
-        raise ConfigFailure("there is no dataset: name one on the command line, or set `[dataset] path` in the file")
+        raise DatasetError("there is no dataset", "name one on the command line, or set `[dataset] path` in the file")
     return plan.dataset
 
 
@@ -116,7 +114,7 @@ async def evaluate(
         before = None if folder.is_new else folder.manifest
         folder.write_manifest(make_manifest(plan, run_plan, options, before, placer(plan.config)))
         log = stack.enter_context(RunLog(folder.log_path))
-        run = _Run(plan, options, folder, run_plan, chooser, watcher or Nobody(), log)
+        run = _Run(plan, options, (run_plan, chooser), folder, watcher or Nobody(), log)
         if control is not None:
             control.attach(run)
         await run.play()
@@ -124,7 +122,7 @@ async def evaluate(
         if control is not None:
             control.attach(None)
         del run, chooser  # the index of the journal is made anew: two of them would be the peak of memory
-        past = PastRun(folder, lambda record: hash((record["row_id"], record["digests"]["row"])) in run_plan.wanted)
+        past = PastRun(folder, run_plan.wanted)
         return conclude(past, plan.config.eval, stopped, interrupted, log, cell=options.cell)
 
 
@@ -145,9 +143,15 @@ class _Run:
     """One session of a run."""
 
     def __init__(
-        self, plan: Plan, options: RunOptions, folder: RunFolder, run_plan: RunPlan, chooser: Chooser,
-        watcher: Watcher, log: RunLog,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Plan,
+        options: RunOptions,
+        planned: tuple[RunPlan, Chooser],
+        folder: RunFolder,
+        watcher: Watcher,
+        log: RunLog,
+    ) -> None:
+        run_plan, chooser = planned
         section = plan.config.eval
         limits = Limits(section.budget.cost, section.budget.tokens, section.budget.time, section.breaker)
         self._plan = plan

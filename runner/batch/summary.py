@@ -32,7 +32,6 @@ class Scope:
     reward_range: Bounds | None = None
     stopped: str = ""
     measured: Sequence[str] = ()
-    budget: Mapping[str, float] | None = None
 
 
 def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:

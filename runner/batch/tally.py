@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,9 +93,9 @@ class Tally:
         self.costed = 0
         self.active = Activity()
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Count one record of the journal."""
-        slot = self._slot(record)
+    def add(self, record: Mapping[str, Any], groups: Mapping[str, Any] | None = None) -> None:
+        """Count one record of the journal. `groups` are its row's groups, by default those the record was made with."""
+        slot = self._slot(record, (record.get("groups") or {}) if groups is None else groups)
         status = str(record["outcome"])
         self.outcomes[status] += 1
         self.stop_reasons[str(record["stop_reason"])] += 1
@@ -121,13 +121,13 @@ class Tally:
         self._add_cost(record.get("cost"))
         self.active.add(float(timing.get("started") or 0.0), float(timing.get("total") or 0.0))
 
-    def _slot(self, record: Mapping[str, Any]) -> int:
+    def _slot(self, record: Mapping[str, Any], groups: Mapping[str, Any]) -> int:
         row_id = str(record["row_id"])
         slot = self.slots.get(row_id)
         if slot is None:
             slot = self.slots[row_id] = len(self.slots)
             self.contents.append(hash((record.get("digests") or {}).get("row", "")))
-            for column, value in (record.get("groups") or {}).items():
+            for column, value in groups.items():
                 self.groups.setdefault(column, {}).setdefault(group_name(value), []).append(slot)
         return slot
 
@@ -245,6 +245,20 @@ def signature(failure: Mapping[str, Any]) -> str:
     from runner.records.failure import Failure
 
     return Failure(failure["boundary"], str(failure["kind"]), str(failure.get("message", ""))).signature()
+
+
+def group_values(data: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """A row's values of some columns; dots reach into nested objects where no column has the whole name."""
+    return {column: _value(data, column) for column in columns}
+
+
+def _value(data: Mapping[str, Any], column: str) -> Any:
+    if column in data:
+        return data[column]
+    value: Any = data
+    for part in column.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def group_name(value: Any) -> str:

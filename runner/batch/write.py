@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from runner.batch.tally import group_values
 from runner.datasets.dataset import Row
 from runner.records.failure import Failure
 from runner.records.rollout import Outcome, RolloutRequest
@@ -18,18 +19,8 @@ def line_of(outcome: Outcome, digests: Mapping[str, str], row: Row, group_by: Se
     if outcome.ended and outcome.ended != outcome.stop_reason:
         record["ended"] = outcome.ended
     if group_by:
-        record["groups"] = {column: _value(row.data, column) for column in group_by}
+        record["groups"] = group_values(row.data, group_by)
     return record
-
-
-def _value(data: Mapping[str, Any], column: str) -> Any:
-    """The value of a column; dots reach into nested objects where no column has the whole name."""
-    if column in data:
-        return data[column]
-    value: Any = data
-    for part in column.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def outcome_of(record: Mapping[str, Any], row: Mapping[str, Any] | None = None, label: Any = ...) -> Outcome:

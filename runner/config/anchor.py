@@ -5,6 +5,7 @@ The models are frozen, so what changes is copied along its path and everything e
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from runner.config.layers import Origins
@@ -80,7 +81,8 @@ class _Anchoring:
         if isinstance(error, UnicodeDecodeError):
             reason = "it is not UTF-8 text"
         elif isinstance(error, OSError):
-            reason = (error.strerror or str(error)).lower()
+            is_folder = isinstance(error, IsADirectoryError)
+            reason = "it is a folder" if is_folder else (error.strerror or str(error)).lower()
         else:
             reason = f"it is not a JSON object: {error}"
         self.report.add(Diagnostic("not-readable", f"`{name}`: `{file.text}` cannot be read, {reason}", place))
@@ -92,5 +94,5 @@ def _near(file: Location) -> str:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     near = nearest(file.path.name, names)
     if near is not None:
-        return f"did you mean `{near}`?"
+        return f"did you mean `{FilePath(file.text).with_name(near)}`?"
     return f"looked in `{folder.name or folder}`, the folder of the file that says so" if names else "no such folder"

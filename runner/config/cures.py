@@ -103,6 +103,8 @@ def better_reference(text: str) -> tuple[str, str | None]:
         return f"put a colon before the name: `{module}:{name}`", f"{module}:{name}"
     if re.fullmatch(r"[^./:][^:]*\.py:[A-Za-z_][\w.]*", text):
         return f"begin with `./`: `./{text}`", f"./{text}"
+    if " " in text and re.fullmatch(r"[\w./]+:[A-Za-z_][\w.]*", text.replace(" ", "")):
+        return f"without the space: `{text.replace(' ', '')}`", text.replace(" ", "")
     if text.endswith(".py"):
         return f"add the name: `{text if text.startswith('.') else './' + text}:NAME`", None
     if re.fullmatch(r"[A-Za-z_]\w*", text):

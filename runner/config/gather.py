@@ -106,7 +106,7 @@ class _Gathering:
         elif not target.is_file():
             kind = "is a folder, not a file" if target.is_dir() else "is not there"
             near = _near_file(target)
-            label = f"did you mean `{near}`?" if near else ""
+            label = f"did you mean `{FilePath(parent).with_name(near)}`?" if near else ""
             self.report.add(Diagnostic("extends-missing", f"`{shown}`, which `{name}` extends, {kind}", place, label))
             self.result.complete = False
         else:
@@ -144,7 +144,8 @@ class _Gathering:
                 path = setting.path
                 opened = _opened(self.result.tree, path)
                 if opened is not None:
-                    self.bad(override, f"`{dotted(opened)}` is an array, and arrays are replaced whole")
+                    message = f"`{dotted(opened)}` is an array, and arrays are replaced whole"
+                    self.bad(override, message, f"set the whole array: `{dotted(opened)} = […]`", override.key)
                     continue
                 self.put(path, setting)
 
@@ -152,14 +153,14 @@ class _Gathering:
         """The override as a setting, or None and a finding."""
         path = split_key(override.key)
         if path is None:
-            self.bad(override, "this is no key", "keys are dotted: `sampling.temperature`")
+            self.bad(override, "this is no key", "keys are dotted: `sampling.temperature`", override.key)
             return None
         value = override.value
         if override.text is not None:
             try:
                 value = parse_value(override.text)
             except ValueError:
-                self.bad(override, f"the value of `{override.key}` is no TOML", "strings need closing quotes")
+                self.bad(override, f"the value of `{override.key}` is no TOML", "a bracket or a quote is not closed", override.text)
                 return None
         if value is ABSENT:
             self.bad(override, f"`{override.key}` is given no value", "write `KEY=VALUE`")
@@ -168,8 +169,10 @@ class _Gathering:
         placed = Words(override.source, override.key, text)
         return Setting(value, layer, FilePath.cwd(), placed, path)
 
-    def bad(self, override: Override, message: str, label: str = "") -> None:
-        place = Place(override.source, 0, len(override.source.text))
+    def bad(self, override: Override, message: str, label: str = "", part: str = "") -> None:
+        """A finding at `part` of the words that gave the override, or at all of them."""
+        start = max(override.source.text.rfind(part), 0) if part else 0
+        place = Place(override.source, start, start + len(part) if part else len(override.source.text))
         self.report.add(Diagnostic("bad-override", message, place, label))
 
 

@@ -7,7 +7,8 @@ mistake is told once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,11 @@ from runner.config.anchor import anchor
 from runner.config.check import check
 from runner.config.config import RolloutConfig
 from runner.config.gather import Gathered, gather
-from runner.config.layers import Override
+from runner.config.layers import Override, looks_secret
 from runner.config.loaded import Loaded, touches
 from runner.config.matrix import Cell
 from runner.config.words import Problem, problem
-from runner.diag.diagnostic import ConfigError, Path, Report
+from runner.diag.diagnostic import ConfigError, Diagnostic, Path, Report
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -57,7 +58,7 @@ def inspect_file(
     report = Report()
     path = FilePath(path)
     gathered = gather(path, report, overrides=overrides, profile=profile, cell=cell, environ=environ)
-    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, set(), profile, environ)
+    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, profile=profile, environ=environ)
     if gathered.complete:
         loaded.config = _validate(loaded, gathered)
     return loaded
@@ -71,9 +72,12 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
             config = RolloutConfig.model_validate(tree)
         except ValidationError as error:
             problems = _problems(error.errors(include_url=False), loaded, first=tree is loaded.tree)
-            pruned = _prune(tree, problems)
-            # A path that leads nowhere would be refused for ever: then its whole section goes.
-            tree = pruned if pruned != tree else _prune(tree, [path[:1] for path in problems])
+            pruned = _prune(loaded.tree, loaded.broken)
+            if pruned == tree:
+                # A path that leads nowhere would be refused for ever: then its whole section goes.
+                loaded.broken.update(path[:1] for path in problems)
+                pruned = _prune(loaded.tree, loaded.broken)
+            tree = pruned
             continue
         config._origins = loaded.origins
         config._file = gathered.file
@@ -82,13 +86,13 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
 
 def _problems(errors: Sequence[ErrorDetails], loaded: Loaded, *, first: bool) -> list[Path]:
     """Report what is new, and return the paths to cut out."""
-    problems = [problem(error, loaded.tree, loaded.origins) for error in errors]
+    problems = [problem(error, loaded.tree, loaded.origins, loaded.written) for error in errors]
     before = frozenset(loaded.broken)
     meant = {one.meant for one in problems if one.meant is not None}
     causes = [one for one in problems if not _holds_another(one, problems)]
     for one in causes:
         if not _follows(one, meant, before, first):
-            loaded.report.add(one.finding)
+            loaded.report.add(_with_overridden(one, loaded))
         loaded.broken.add(one.broken)
     return [one.broken for one in causes]
 
@@ -101,20 +105,36 @@ def _holds_another(one: Problem, problems: Sequence[Problem]) -> bool:
 
 def _follows(one: Problem, meant: set[Path], before: frozenset[Path], first: bool) -> bool:
     """Whether a refusal only follows from another mistake: a slip in a key's name, or something that was cut out."""
-    return one.path in meant or (not first and touches(one.path, before))
+    is_slip = one.path in meant and one.finding.code == "missing-key"
+    return is_slip or (not first and touches(one.path, before))
 
 
-def _prune(tree: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
+def _with_overridden(one: Problem, loaded: Loaded) -> Diagnostic:
+    """The finding; if the command line or the environment set the value, with a note of what it took the place of."""
+    place = one.finding.place
+    if place is None or place.source.origin == "file" or looks_secret(one.path):
+        return one.finding
+    before = [where for _, where, _ in loaded.origins.history(one.path)[:-1] if where is not None]
+    if not before or before[-1].source.origin != "file":
+        return one.finding
+    text = before[-1].source.text[before[-1].start : before[-1].end].split("\n")[0]
+    note = f"it overrides {before[-1]}, which says `{text}`"
+    return replace(one.finding, notes=(*one.finding.notes, note))
+
+
+def _prune(tree: dict[str, Any], paths: Collection[Path]) -> dict[str, Any]:
     """A copy of `tree` without the values at `paths`. An array loses its element; without a path nothing is left."""
     from copy import deepcopy
 
     tree = deepcopy(tree)
     # From the back, so that an index still means what it meant.
-    for path in sorted(
-        set(paths), key=lambda path: tuple((isinstance(part, int), str(part)) for part in path), reverse=True
-    ):
+    for path in sorted(set(paths), key=_order, reverse=True):
         _cut(tree, path)
     return tree
+
+
+def _order(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple((part, "") if isinstance(part, int) else (-1, part) for part in path)
 
 
 def _cut(tree: dict[str, Any], path: Path) -> None:

@@ -25,12 +25,32 @@ class Loaded:
     origins: Origins
     report: Report
     broken: set[Path] = field(default_factory=set)
+    faulty: set[Path] = field(default_factory=set)
+    """Paths with an error that is no refusal of the models: they stay in the config."""
     profile: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
 
     def is_broken(self, path: Path) -> bool:
         """Whether `path`, something around it or something in it has an error already."""
         return touches(path, self.broken)
+
+    def is_faulty(self, path: Path) -> bool:
+        """Whether an error at or in `path`, or close around it, is told already: what it leads to is no news."""
+        known = self.broken | self.faulty
+        return any(one[: len(path)] == path or (len(one) > 2 and path[: len(one)] == one) for one in known)
+
+    def written(self, path: Path) -> Path:
+        """A path of the partial config as the file counts: elements that were cut out of an array count there."""
+        found: Path = ()
+        for part in path:
+            if isinstance(part, int):
+                for cut in sorted(self._cut_from(found)):
+                    part += cut <= part  # noqa: PLW2901
+            found = (*found, part)
+        return found
+
+    def _cut_from(self, array: Path) -> list[int]:
+        return [last for *above, last in self.broken if isinstance(last, int) and tuple(above) == array]
 
 
 def touches(path: Path, broken: Iterable[Path]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.config.config import RolloutConfig
 from runner.config.fields import keys, keys_of, lookup
+from runner.config.graders import KINDS
 from runner.config.layers import Origins
 from runner.diag.diagnostic import Diagnostic, Fix, Path
 from runner.diag.suggest import alternatives, nearest
@@ -107,6 +108,10 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
         return _moved(path, advice, "renamed-key", f"{where} has no key `{key}`", origins)
     if not parent and key in _LATER:
         return Unknown(Diagnostic("unknown-key", f"this version has no `[{key}]` yet", place, "remove it"))
+    other = _other_kinds(parent, key, tree)
+    if other:
+        message = f"a grader of kind `{other[0]}` has no `{key}`"
+        return Unknown(Diagnostic("misplaced-key", message, place, f"it goes with {other[1]}"))
     elsewhere = _misplaced(key, known, parent)
     near = nearest(key, known)
     if elsewhere and not near:
@@ -119,6 +124,15 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
     fix = Fix(place, near) if place is not None and place.source.text[place.start : place.end] == key else None
     label = f"did you mean `{near}`?"
     return Unknown(Diagnostic("unknown-key", message, place, label, fix=fix), near)
+
+
+def _other_kinds(parent: Path, key: str, tree: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The kind of the grader that has no `key`, and those that have; None when no kind has it."""
+    table = tree.get("graders")
+    grader = table.get(parent[1]) if len(parent) == 2 and parent[0] == "graders" and isinstance(table, dict) else None
+    kind = grader.get("kind") if isinstance(grader, dict) else None
+    having = [f"`{name}`" for name, model in KINDS.items() if key in keys(model)]
+    return (kind, " and ".join(having)) if isinstance(kind, str) and kind in KINDS and having else None
 
 
 def _moved(path: Path, advice: str, code: str, message: str, origins: Origins) -> Unknown:

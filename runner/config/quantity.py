@@ -77,13 +77,18 @@ def money_text(dollars: float) -> str:
     return f"{dollars:g} USD"
 
 
+_EXAMPLES = {"a duration": '"90s"', "a size": '"512MiB"', "an amount of money": '"0.25 USD"'}
+_WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
+
+
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _refuse(what: str, value: Any, example: str) -> PydanticCustomError:
     """The error every quantity raises; `load` makes its words from the context."""
-    cure = f"write a unit: `{example}`"
+    known = isinstance(value, str) and example not in _EXAMPLES.values()
+    cure = f"write a unit: `{example}`" if known or _number(value) else f"for example `{example}`"
     return PydanticCustomError("quantity", "{what}", {"what": what, "cure": cure, "bare": _number(value)})
 
 
@@ -92,12 +97,17 @@ def _example(value: Any, unit: str, otherwise: str) -> str:
     bare = value.replace(" ", "") if isinstance(value, str) else f"{value:g}" if _number(value) else ""
     if re.fullmatch(_NUMBER, bare):
         return f'"{bare}{unit}"'
+    worded = re.fullmatch(rf"({_NUMBER})([a-z]+?)s?", bare)
+    if worded and unit == "s" and worded[2] in _WORDS:
+        return f'"{worded[1]}{_WORDS[worded[2]]}"'
     return f'"{bare}"' if bare and parse_duration(bare) is not None else f'"{otherwise}"'
 
 
 def _zero_or_more(value: Any) -> Any:
     parsed = parse_duration(value) if isinstance(value, str) else None
     if parsed is None:
+        if isinstance(value, str) and value.startswith("-") and parse_duration(value[1:]) is not None:
+            raise PydanticCustomError("too_small", "longer than 0s", {"bound": "longer than 0s"})
         raise _refuse("a duration", value, _example(value, "s", "90s"))
     return parsed
 

@@ -37,9 +37,9 @@ _TYPES = {
     "list_type": "an array",
 }
 _PATTERNS = (
-    ("https?", "an address that begins with `http://` or `https://`", 'base_url = "http://localhost:8000/v1"'),
+    ("https?", "an address that begins with `http://` or `https://`", 'for example `"http://localhost:8000/v1"`'),
     ("A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable", "letters, digits and `_`"),
-    (r"\d+(?:-\d+)?", "places of rows", 'rows = "3,7,10-20"'),
+    (r"\d+(?:-\d+)?", "numbers of rows, counted from 0", 'for example `"3,7,10-20"`'),
     ("A-Za-z0-9_.-", "a name of letters, digits, `_`, `.` and `-`", "no spaces"),
 )
 _BOUNDS = {
@@ -60,9 +60,11 @@ class Problem:
     meant: Path | None = None
 
 
-def problem(error: ErrorDetails, tree: Mapping[str, Any], origins: Origins) -> Problem:
-    """What the file did wrong, from one refusal."""
-    path = path_of(error["loc"], tree)
+def problem(
+    error: ErrorDetails, tree: Mapping[str, Any], origins: Origins, written: Callable[[Path], Path] = tuple
+) -> Problem:
+    """What the file did wrong, from one refusal. `written` finds a path of the models' tree in the file's."""
+    path = written(path_of(error["loc"], tree))
     case = Case(path, error["input"], error.get("ctx", {}), error["type"], tree, origins)
     if error["type"] == "extra_forbidden":
         unknown = unknown_key(path, tree, origins)
@@ -159,8 +161,15 @@ def _fixed(case: Case, expected: str) -> Diagnostic:
 
 
 def _tag_missing(case: Case) -> Diagnostic:
-    place = case.origins.key_place(case.path)
     notes = (f"grader kinds: {', '.join(KINDS)}",)
+    near = next((key for key in case.value if key == "type" or nearest(str(key), ["kind"])), None)
+    if near is not None:
+        place = case.origins.key_place((*case.path, near))
+        exact = place is not None and place.source.text[place.start : place.end] == near
+        fix = Fix(place, "kind") if place is not None and exact else None
+        message = f"`[{case.name}]` has no key `{near}`"
+        return Diagnostic("renamed-key", message, place, "it is called `kind`", fix=fix)
+    place = case.origins.key_place(case.path)
     return Diagnostic("missing-key", f"`{case.name}` needs `kind`", place, 'add `kind = "exact"`', notes=notes)
 
 
@@ -174,6 +183,8 @@ def _tag_unknown(case: Case) -> Diagnostic:
 
 def _unknown_kind(case: Case) -> Diagnostic:
     if str(case.context["noun"]) == "agent":
+        if any(character in str(case.value) for character in "./:"):
+            return _reference(case)
         helps = ('your own class is named by reference: `"package.module:Class"`',)
         found = _kind(case, "agent", list(case.context["kinds"]))
         return found if found.label else Diagnostic(found.code, found.message, found.place, "", helps, found.notes)
@@ -191,7 +202,7 @@ def _kind(case: Case, noun: str, kinds: list[str]) -> Diagnostic:
 def _quantity(case: Case) -> Diagnostic:
     wanted, label = str(case.context["what"]), str(case.context["cure"])
     shown = f"`{case.value}`" if isinstance(case.value, str) else describe_value(case.value)
-    message = f"`{case.name}` must be {wanted} with a unit, found {shown}"
+    message = f"`{case.name}` must be {wanted} {_WITH[wanted]}, found {shown}"
     text = label.removeprefix("write a unit: `").removesuffix("`")
     place = case.place
     fix = Fix(place, text) if case.context["bare"] and place is not None else None
@@ -199,12 +210,14 @@ def _quantity(case: Case) -> Diagnostic:
 
 
 _QUANTITIES = {"a duration": "bad-duration", "a size": "bad-size", "an amount of money": "bad-money"}
+_WITH = {"a duration": "with a unit", "a size": "with a unit", "an amount of money": "in USD"}
 
 
 def _choice(case: Case) -> Diagnostic:
     wanted = str(case.context["wanted"])
-    message = f"`{case.name}` must be {wanted}, found {describe_value(case.value)}"
-    return Diagnostic("wrong-type", message, case.place, f"expected {wanted}")
+    shown = isinstance(case.value, str) and not looks_secret(case.path)
+    found = f"`{case.value}`" if shown else describe_value(case.value)
+    return Diagnostic("wrong-type", f"`{case.name}` must be {wanted}, found {found}", case.place, f"expected {wanted}")
 
 
 def _exactly_one(case: Case) -> Diagnostic:
@@ -223,6 +236,10 @@ def _secret(case: Case) -> Diagnostic:
 
 
 def _text_or_file(case: Case) -> Diagnostic:
+    slip = next((key for key in case.value if nearest(key, ["file"])), None) if isinstance(case.value, dict) else None
+    if slip is not None:
+        place = case.origins.key_place((*case.path, slip))
+        return Diagnostic("unknown-key", f"`[{case.name}]` has no key `{slip}`", place, "did you mean `file`?")
     found = "a table with other keys" if case.context.get("table") else describe_value(case.value)
     message = f'`{case.name}` must be a string or `{{ file = "…" }}`, found {found}'
     return Diagnostic("wrong-type", message, case.place, 'write `"…"` or `{ file = "…" }`')

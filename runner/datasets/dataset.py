@@ -38,9 +38,10 @@ class Dataset(Protocol):
 class DatasetError(Exception):
     """A record or a file that cannot be read. The message starts with `file:line:` where a line is known.
 
-    `hint` says what to do about it, or is empty.
+    `hint` says what to do about it, or is empty; `column` is the id or mapped column that is not there, or None.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, column: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        self.column = column

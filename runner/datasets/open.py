@@ -136,7 +136,7 @@ class FileDataset:
         for name in wanted if header is not None else ():
             known = [*(header or ()), *self._naming.columns]
             if name not in known and name.split(".")[0] not in known:
-                raise DatasetError(f"{self.path}: there is no column `{name}`", _near(name, known))
+                raise DatasetError(f"{self.path}: there is no column `{name}`", _near(name, known), column=name)
 
     def _records(self) -> Iterator[Record]:
         selection, seed, limit = self._choice
@@ -187,7 +187,11 @@ class FileDataset:
         if value is _ABSENT or value is None or value == "" or isinstance(value, dict | list):
             what = "is no text or number" if isinstance(value, dict | list) else "is missing or empty"
             where = _place(self.path, record.index, record.line)
-            raise DatasetError(f"{where}: the id column `{self._naming.id}` {what}", _near(self._naming.id, data))
+            raise DatasetError(
+                f"{where}: the id column `{self._naming.id}` {what}",
+                _near(self._naming.id, data),
+                column=self._naming.id,
+            )
         return str(value)
 
     def _digest(self, record: Record, data: Mapping[str, Any]) -> str:

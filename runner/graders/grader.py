@@ -105,7 +105,15 @@ class GraderContext:
 
 
 class GraderMisfit(ValueError):
-    """What a grader was built from cannot work. Raised by constructors only: its message is for a diagnostic."""
+    """What a grader was built from cannot work. Raised by constructors only: its message is for a diagnostic.
+
+    `key` is the key of `config` at fault, or the one that is missing; `known` are the keys that there could be.
+    """
+
+    def __init__(self, message: str, *, key: str | None = None, known: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.key = key
+        self.known = known
 
 
 class Grader(ABC):

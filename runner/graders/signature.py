@@ -81,7 +81,7 @@ def _kind(parameters: list[inspect.Parameter], config: Mapping[str, Any], name: 
         return "messages"
     if parameters and _takes_context(parameters[0]):
         return "ctx"
-    shown = ", ".join(str(each) for each in parameters)
+    shown = ", ".join(str(each.replace(annotation=inspect.Parameter.empty)) for each in parameters)
     raise GraderMisfit(f"{name}({shown}) has none of the signatures of a grader: {SIGNATURES}")
 
 
@@ -100,15 +100,17 @@ def _check(
     open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
     for key in config:
         if key in given:
-            raise GraderMisfit(f"config sets {key}, which {name} is given by the rollout")
+            raise GraderMisfit(f"config sets {key}, which {name} is given by the rollout", key=key)
         if key not in own and not open_ended:
             takes = ", ".join(own) or "no settings"
-            raise GraderMisfit(f"config sets {key}, which {name} does not take; it takes {takes}")
+            message = f"config sets {key}, which {name} does not take; it takes {takes}"
+            raise GraderMisfit(message, key=key, known=tuple(own))
     for each in own.values():
         if each.default is inspect.Parameter.empty and each.name not in config:
             raise GraderMisfit(
                 f"{name} requires {each.name}, which a grader is not given; a grader takes {SIGNATURES}, "
-                "and its own settings come from config"
+                "and its own settings come from config",
+                key=each.name,
             )
         if each.kind is inspect.Parameter.POSITIONAL_ONLY and each.name in config:
             raise GraderMisfit(f"{name} takes {each.name} by position only, and config goes by name")

@@ -27,6 +27,8 @@ from runner.records.failure import ContextOverflow, ModelGarbled
 from runner.records.message import Message
 
 _importing = threading.Lock()
+_users: set[int] = set()
+"""The models that are open: litellm shares its connections among them all, so the last one closes them."""
 
 
 def load() -> Any:
@@ -39,8 +41,8 @@ def load() -> Any:
             import litellm
         # A library's warnings are none of the user's business, and must not become errors under `-W error`. For good
         # and not around each call: filters are global, and calls overlap.
-        warnings.filterwarnings("ignore", module=r"litellm(\.|$)")
-        warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+        warnings.filterwarnings("ignore", module=r"(litellm|openai|pydantic|typing_extensions)(\.|$)")
+        warnings.filterwarnings("ignore", message=r".*Pydantic")
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.drop_params = False
@@ -80,6 +82,7 @@ class LiteLLMModel:
     async def open(self) -> None:
         """Import litellm now instead of at the first call."""
         if self._litellm is None:
+            _users.add(id(self))
             self._litellm = await asyncio.to_thread(load)
 
     async def complete(
@@ -97,13 +100,16 @@ class LiteLLMModel:
         return await self._persistence(once, len(body) // 4 + (sampling.max_tokens or 0))
 
     async def aclose(self) -> None:
-        """Close litellm's shared connections."""
-        if self._litellm is None:
+        """Close litellm's shared connections, if no other model uses them."""
+        litellm, self._litellm = self._litellm, None
+        _users.discard(id(self))
+        if litellm is None or _users:
             return
         from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 
         await close_litellm_async_clients()  # type: ignore[no-untyped-call]
-        self._litellm = None
+        # It keeps closed clients and would use them again.
+        litellm.in_memory_llm_clients_cache.flush_cache()
 
     def _words(self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling) -> dict[str, Any]:
         # litellm edits what it is given; each rollout's messages are its own.

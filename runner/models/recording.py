@@ -104,9 +104,9 @@ class Ordinals:
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
 
-    def next(self, rollout_id: str, key: str) -> int:
+    def next(self, caller: Caller, key: str) -> int:
         # Only the hash is kept: a run may make a million calls.
-        place = hash((rollout_id, key))
+        place = hash((caller.rollout_id, caller.attempt, key))
         ordinal = self._seen.get(place, 0)
         self._seen[place] = ordinal + 1
         return ordinal
@@ -130,7 +130,7 @@ class RecordingModel:
         line = {
             "schema": SCHEMA,
             "key": key,
-            "ordinal": self._ordinals.next(caller.rollout_id, key),
+            "ordinal": self._ordinals.next(caller, key),
             "row": row_digest(caller.row),
             "attempt": caller.attempt,
             "request": request,

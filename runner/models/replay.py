@@ -34,8 +34,8 @@ class ReplayModel:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._ordinals = Ordinals()
-        self._exact: dict[tuple[str, int, str, int], int] = {}
-        self._by_request: dict[tuple[str, int, int], list[int]] = {}
+        # (request, attempt) -> row -> ordinal -> offset in the file
+        self._recorded: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
         self._by_row: dict[tuple[str, str], list[int]] = {}
         self._index()
 
@@ -45,15 +45,14 @@ class ReplayModel:
         """The recorded answer to this request of this row and attempt. Raises ReplayMiss, or the recorded error."""
         request = request_of(messages, tools, sampling, caller.role)
         key, row = digest(request), row_digest(caller.row)
-        ordinal = self._ordinals.next(caller.rollout_id, key)
-        offset = self._exact.get((row, caller.attempt, key, ordinal))
-        if offset is None:
-            # A row whose other columns were edited still asks the same: use the answer if there is only one.
-            others = self._by_request.get((key, caller.attempt, ordinal), [])
-            offset = others[0] if len(others) == 1 else None
-        if offset is None:
+        ordinal = self._ordinals.next(caller, key)
+        rows = self._recorded.get((key, caller.attempt), {})
+        # A row whose other columns were edited still asks the same: its answers are those of the only row that did.
+        answers = rows.get(row) or (next(iter(rows.values())) if len(rows) == 1 else {})
+        if ordinal >= len(answers):
             raise ReplayMiss(self._miss(request, row, caller, ordinal), where=str(self.path))
-        line = self._line(offset)
+        # By rank, not by number: a try that failed took a number and left no answer.
+        line = self._line(answers[sorted(answers)[ordinal]])
         error = line.get("error")
         if error is not None:
             raise FINAL_ERRORS[error["kind"]](error["message"], where=str(self.path))
@@ -82,17 +81,13 @@ class ReplayModel:
             line = json.loads(data)
             if line["schema"] != SCHEMA:
                 raise ReplayMiss(f"{self.path}:{number}: this is not a recording of this version; {self._anew()}")
-            place = (line["row"], line["attempt"], line["key"], line["ordinal"])
+            row, ordinal, request = line["row"], line["ordinal"], (line["key"], line["attempt"])
             role = line["request"]["role"]
         except (ValueError, KeyError, TypeError):
             raise ReplayMiss(f"{self.path}:{number}: this is not a line of a recording; {self._anew()}") from None
-        known = place in self._exact
-        self._exact[place] = offset  # recorded twice (a rollout played again): the last one counts
-        others = self._by_request.setdefault((place[2], place[1], place[3]), [])
-        if known:
-            others.clear()
-        others.append(offset)
-        self._by_row.setdefault((place[0], role), []).append(offset)
+        # Recorded twice (a rollout played again after a resume): the last one counts.
+        self._recorded.setdefault(request, {}).setdefault(row, {})[ordinal] = offset
+        self._by_row.setdefault((row, role), []).append(offset)
 
     def _line(self, offset: int) -> dict[str, Any]:
         with self.path.open("rb") as file:

@@ -56,7 +56,11 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded(Event):
-    """`status` is ok, error (the tool answered with an error), bad_call (arguments or name), or timeout."""
+    """`status` is ok, error (the tool answered with an error), bad_call (arguments or name), or timeout.
+
+    `message` is what the model was told when it is not ok; `where` the frame of user code that raised, and `detail` the
+    traceback, neither of which the model sees.
+    """
 
     turn: int
     call: ToolCall
@@ -64,6 +68,8 @@ class ToolEnded(Event):
     seconds: float
     truncated: bool = False
     message: str = ""
+    where: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,20 +68,23 @@ class ScoreRecord:
 class Sample:
     """What a rollout yields for training: its messages, every model call, every tool call.
 
-    `messages` is complete, with the system prompt. `calls` and `tool_spans` are JSON objects, in order of start.
+    `messages` is complete, with the system prompt. `calls` and `tool_spans` are JSON objects, in order of their ends.
+    `info` is what the workflow wants kept beside its `metrics`.
     """
 
     messages: tuple[Message, ...] = ()
     calls: tuple[Mapping[str, Any], ...] = ()
     tool_spans: tuple[Mapping[str, Any], ...] = ()
     metrics: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
+    info: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The terminal result of a rollout.
 
-    `reward` is a finite number exactly when `status` is "scored". `failure` is set for "failed" and "ungraded".
+    `reward` is a finite number exactly when `status` is "scored". `failure` is set for "failed", and for "ungraded"
+    unless `[limits] on_limit` asked for that.
     `ended` is how the agent itself stopped: the same as `stop_reason`, but for "ungraded", where `stop_reason` says why
     no grade was given. `timing` holds seconds: `started` (Unix time), `total`, `model`, `tool`, `grade`.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from runner.build.live import Live
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
@@ -18,17 +18,22 @@ from runner.records.event import (
     ToolsAnswered,
     ToolStarted,
 )
-from runner.records.failure import ContextOverflow, RolloutError, WorkflowError
+from runner.records.failure import ContextOverflow, Failure, RolloutError, WorkflowError
 from runner.records.message import Message, ToolCall
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
+from runner.runtime.sampling import merge_sampling
 from runner.tools.tool import ToolResult, ToolScope
+from runner.workflows.answers import ToolAnswers
 
-_SAMPLING_KEYS = frozenset(field.name for field in fields(Sampling))
+_MODEL = boundary("model", "model_crashed")
+_TOOL = boundary("tool", "tool_crashed")
 
 
 class RolloutDriver:
     """The `Driver` of one rollout. The endpoint sees what the workflow passed, and nothing it did not."""
+
+    __slots__ = ("_answered", "_budget", "_caller", "_closed", "_live", "_sampling", "_scope", "_tell", "broken")
 
     def __init__(
         self, live: Live, caller: Caller, sampling: Sampling, budget: Budget, scope: ToolScope, tell: Listener
@@ -39,50 +44,100 @@ class RolloutDriver:
         self._budget = budget
         self._scope = scope
         self._tell = tell
+        self._answered = 0
+        self._closed = False
+        self.broken: Failure | None = None
+        """A failure that a workflow may have swallowed and that nothing has mended: it decides the outcome."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
         return self._live.plan.offered
 
+    def close(self) -> None:
+        """The rollout has ended: whatever of the workflow still runs may do nothing more in its name."""
+        self._closed = True
+
     async def chat(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
     ) -> Completion:
-        budget, tell = self._budget, self._tell
-        turn = budget.begin_turn()
-        offered = self.tools if tools is None else tools
+        budget, tell, rollout_id = self._budget, self._tell, self._caller.rollout_id
+        if budget.tripped is not None or self._closed:
+            await self._refuse()
+        offered = self._live.plan.offered if tools is None else tools
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
-        tell(ModelCalled(self._caller.rollout_id, budget.clock(), turn, tuple(messages)))
+        turn = budget.begin_turn()
+        tell(ModelCalled(rollout_id, budget.clock(), turn, tuple(messages)))
+        before = self._answered
         try:
-            with boundary("model", "model_crashed"):
+            with _MODEL:
                 completion = await self._live.model.complete(messages, offered, how, self._caller)
         except (RolloutError, Attributed) as error:
-            tell(ModelFailed(self._caller.rollout_id, budget.clock(), turn, failure_of(error, "model", "model_error")))
-            if isinstance(error, ContextOverflow):
-                raise budget.trip("context_overflow", str(error)) from error
+            self._model_failed(error, turn, before)
             raise
+        if self._closed:
+            await self._refuse()
+        self._answered += 1
+        self._mended()
         budget.spend(completion)
-        tell(ModelAnswered(self._caller.rollout_id, budget.clock(), turn, completion))
+        tell(ModelAnswered(rollout_id, budget.clock(), turn, completion))
         return completion
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]:
+    def _model_failed(self, error: RolloutError | Attributed, turn: int, before: int) -> None:
+        failure = failure_of(error, "model", "model_error")
+        if self._closed:
+            return
+        self._tell(ModelFailed(self._caller.rollout_id, self._budget.clock(), turn, failure))
+        if isinstance(error, ContextOverflow):
+            raise self._budget.trip("context_overflow", str(error)) from error
+        # Another call that began no earlier and was answered stands in for this one: best of n, a retry.
+        if self.broken is None and self._answered == before:
+            self.broken = failure
+
+    def _mended(self) -> None:
+        if self.broken is not None and self.broken.boundary == "model":
+            self.broken = None
+
+    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
         budget = self._budget
+        if budget.tripped is not None or self._closed:
+            await self._refuse()
         budget.begin_tools(len(calls))
-        with boundary("tool", "tool_crashed"):
-            answered = await self._live.plan.toolbox.run(
-                calls, self._scope, self._tool_started, self._tool_ended, turn=budget.turns
-            )
-        messages = [answer.message for answer in answered]
-        self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), budget.turns, tuple(messages)))
-        budget.count_malformed(sum(answer.result.status == "bad_call" for answer in answered))
-        return messages
+        turn = budget.turns
+        try:
+            with _TOOL:
+                answered = await self._live.plan.toolbox.run(
+                    calls, self._scope, self._tool_started, self._tool_ended, turn=turn
+                )
+        except (RolloutError, Attributed) as error:
+            self.broken = failure_of(error, "tool", "tool_crashed")
+            raise
+        if self._closed:
+            await self._refuse()
+        answers = ToolAnswers(
+            [answer.message for answer in answered], [answer.result.status for answer in answered]
+        )
+        self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), turn, tuple(answers)))
+        budget.count_malformed(answers.statuses.count("bad_call"))
+        return answers
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None:
-        self._tell(Logged(self._caller.rollout_id, self._budget.clock(), name, data))
+        if not self._closed:
+            self._tell(Logged(self._caller.rollout_id, self._budget.clock(), name, data))
+
+    async def _refuse(self) -> NoReturn:
+        # A workflow that asks again and again whatever it is told must not hold the event loop.
+        await asyncio.sleep(0)
+        if self._closed or self._budget.tripped is None:
+            raise WorkflowError("the rollout has ended, nothing more can be asked in its name", kind="ended")
+        raise self._budget.tripped
 
     def _tool_started(self, call: ToolCall) -> None:
-        self._tell(ToolStarted(self._caller.rollout_id, self._budget.clock(), self._budget.turns, call))
+        if not self._closed:
+            self._tell(ToolStarted(self._caller.rollout_id, self._budget.clock(), self._budget.turns, call))
 
     def _tool_ended(self, call: ToolCall, result: ToolResult, seconds: float) -> None:
+        if self._closed:
+            return
         self._tell(
             ToolEnded(
                 self._caller.rollout_id,
@@ -91,24 +146,9 @@ class RolloutDriver:
                 call,
                 result.status,
                 seconds,
-                truncated=result.truncated,
-                message="" if result.status == "ok" else result.content[:500],
+                result.truncated,
+                "" if result.status == "ok" else result.content[:500],
+                result.where,
+                result.detail,
             )
         )
-
-
-def merge_sampling(base: Sampling, values: Mapping[str, Any]) -> Sampling:
-    """`base` with the given keys in place; keys that are not of `[sampling]` go to `extra`, untouched.
-
-    Raises `WorkflowError` for a value of the wrong kind.
-    """
-    known = {key: value for key, value in values.items() if key in _SAMPLING_KEYS}
-    extra = {key: value for key, value in values.items() if key not in _SAMPLING_KEYS}
-    if "extra" in known:
-        if not isinstance(known["extra"], Mapping):
-            raise WorkflowError("sampling `extra` must be a table", kind="bad_sampling")
-        extra = {**known.pop("extra"), **extra}
-    stop = known.get("stop")
-    if stop is not None:
-        known["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
-    return replace(base, **known, extra={**base.extra, **extra} if extra else base.extra)

@@ -1,4 +1,4 @@
-"""Events become a sample. The recorder is just the first listener of a rollout."""
+"""What happened becomes what is kept: the recorder is just the first listener of a rollout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recorder:
     """Keeps the conversation as it went over the wire, each model call and each tool call.
 
     The conversation is what the last model call saw, plus what came after it: a workflow that edits its messages
-    between turns is recorded as the policy saw it.
+    between turns is recorded as the policy saw it. Each message is a copy: editing one afterwards changes nothing here.
     """
 
     __slots__ = ("calls", "messages", "model_seconds", "tool_seconds", "tool_spans")
@@ -35,31 +35,54 @@ class Recorder:
         self.tool_seconds = 0.0
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case ModelCalled(messages=messages):
-                self.messages = list(messages)
-            case ModelAnswered(turn=turn, completion=completion):
-                self.messages.append(completion.message)
-                self.model_seconds += completion.latency
-                self.calls.append(call_record(turn, completion))
-            case ModelFailed(turn=turn, failure=failure):
-                self.calls.append({"turn": turn, "error": failure.to_json()})
-            case ToolEnded():
-                self.tool_seconds += event.seconds
-                self.tool_spans.append(_tool_span(event))
-            case ToolsAnswered(messages=messages):
-                self.messages.extend(messages)
-            case _:
-                pass
+        hear = _HEARD.get(type(event))
+        if hear is not None:
+            hear(self, event)
 
-    def sample(self, messages: Sequence[Message] | None, metrics: Mapping[str, float]) -> Sample:
+    def _called(self, event: ModelCalled) -> None:
+        self.messages = [dict(message) for message in event.messages]
+
+    def _answered(self, event: ModelAnswered) -> None:
+        completion = event.completion
+        self.messages.append(dict(completion.message))
+        self.model_seconds += completion.latency
+        self.calls.append(call_record(event.turn, completion))
+
+    def _failed(self, event: ModelFailed) -> None:
+        self.calls.append({"turn": event.turn, "error": event.failure.to_json()})
+
+    def _tool_ended(self, event: ToolEnded) -> None:
+        self.tool_seconds += event.seconds
+        self.tool_spans.append(_tool_span(event))
+
+    def _tools_answered(self, event: ToolsAnswered) -> None:
+        self.messages.extend(dict(message) for message in event.messages)
+
+    def sample(
+        self, messages: Sequence[Message] | None, metrics: Mapping[str, float], info: Mapping[str, Any]
+    ) -> Sample:
         """The sample; `messages` is what the workflow returned, or None for the recorded conversation."""
-        return Sample(
-            messages=tuple(self.messages if messages is None else messages),
-            calls=tuple(self.calls),
-            tool_spans=tuple(self.tool_spans),
-            metrics=dict(metrics),
-        )
+        kept = self.messages if messages is None else messages
+        return Sample(tuple(kept), tuple(self.calls), tuple(self.tool_spans), metrics, info)
+
+
+_HEARD: dict[type[Event], Any] = {
+    ModelCalled: Recorder._called,
+    ModelAnswered: Recorder._answered,
+    ModelFailed: Recorder._failed,
+    ToolEnded: Recorder._tool_ended,
+    ToolsAnswered: Recorder._tools_answered,
+}
+
+_OPTIONAL = (
+    ("model", "model"),
+    ("id", "response_id"),
+    ("reasoning", "reasoning"),
+    ("prompt_token_ids", "prompt_token_ids"),
+    ("token_ids", "token_ids"),
+    ("logprobs", "logprobs"),
+    ("cost", "cost"),
+)
 
 
 def call_record(turn: int, completion: Completion) -> dict[str, Any]:
@@ -71,16 +94,10 @@ def call_record(turn: int, completion: Completion) -> dict[str, Any]:
         "usage": usage_record(completion),
         "retries": completion.retries,
     }
-    optional = {
-        "model": completion.model,
-        "id": completion.response_id,
-        "reasoning": completion.reasoning,
-        "prompt_token_ids": completion.prompt_token_ids,
-        "token_ids": completion.token_ids,
-        "logprobs": completion.logprobs,
-        "cost": completion.cost,
-    }
-    record.update((key, value) for key, value in optional.items() if value is not None)
+    for key, name in _OPTIONAL:
+        value = getattr(completion, name)
+        if value is not None:
+            record[key] = value
     if completion.extra:
         record["extra"] = dict(completion.extra)
     return record
@@ -101,10 +118,11 @@ def usage_record(completion: Completion) -> dict[str, int] | None:
 
 
 def _tool_span(event: ToolEnded) -> dict[str, Any]:
+    call = event.call
     span: dict[str, Any] = {
         "turn": event.turn,
-        "tool_call_id": event.call.id,
-        "name": event.call.name,
+        "tool_call_id": call.id,
+        "name": call.name,
         "status": event.status,
         "seconds": round(event.seconds, 6),
     }
@@ -112,4 +130,6 @@ def _tool_span(event: ToolEnded) -> dict[str, Any]:
         span["truncated"] = True
     if event.message:
         span["message"] = event.message
+    if event.where:
+        span["where"] = event.where
     return span

@@ -2,46 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
-from runner.build.live import Live, open_resource
+from runner.build.live import Live, ResourcePart
+from runner.build.opening import Opened
 from runner.records.event import Listener, Logged
 from runner.records.failure import ToolError
-from runner.runtime.boundary import Attributed, failure_of
+from runner.runtime.boundary import cancelled_from_outside, failure_of, user_frame
 
 
 @asynccontextmanager
-async def open_resources(live: Live, tell: Listener, rollout_id: str) -> AsyncIterator[Mapping[str, Any]]:
+async def open_resources(
+    live: Live, tell: Listener, rollout_id: str, seconds: float | None = None
+) -> AsyncIterator[Mapping[str, Any]]:
     """The run's resources and this rollout's own, by name.
 
-    Raises `ToolError` (kind "resource_failed") when one cannot be opened. One that cannot be closed is told as an
-    event: what the rollout did before stands.
+    Raises `ToolError` (kind "resource_failed") when one cannot be opened, or not all of them within `seconds`. One that
+    cannot be closed is told as the event "resource_close_failed": what the rollout did before stands.
     """
-    own = live.plan.rollout_resources
-    if not own:
-        yield live.resources
-        return
-    stack = AsyncExitStack()
+    opened = Opened(live.resources)
     try:
-        opened = dict(live.resources)
-        for part in own:
-            try:
-                opened[part.name] = await open_resource(part, stack)
-            except Exception as error:
-                raise ToolError(
-                    f"resource {part.name!r} could not be opened: {type(error).__name__}: {error}",
-                    kind="resource_failed",
-                ) from error
-        yield opened
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                for part in live.plan.rollout_resources:
+                    await _open(part, opened)
+        except TimeoutError as error:
+            raise _late(opened, live, seconds) from error
+        if deadline.expired():
+            raise _late(opened, live, seconds)
+        yield opened.values
     finally:
-        await _close(stack, tell, rollout_id)
+        for name, error in await opened.close():
+            failure = failure_of(error, "tool", "resource_failed")
+            tell(Logged(rollout_id, monotonic(), "resource_close_failed", {"resource": name, **failure.to_json()}))
 
 
-async def _close(stack: AsyncExitStack, tell: Listener, rollout_id: str) -> None:
+async def _open(part: ResourcePart, opened: Opened) -> None:
     try:
-        await stack.aclose()
-    except Exception as error:
-        failure = error.failure if isinstance(error, Attributed) else failure_of(error, "tool", "resource_failed")
-        tell(Logged(rollout_id, 0.0, "resource_close_failed", failure.to_json()))
+        await opened.open(part)
+    except asyncio.CancelledError as error:
+        if cancelled_from_outside():
+            raise
+        raise _failed(part, error) from error
+    except (Exception, SystemExit) as error:
+        raise _failed(part, error) from error
+
+
+def _failed(part: ResourcePart, error: BaseException) -> ToolError:
+    said = failure_of(error).message
+    return ToolError(
+        f"resource {part.name!r} could not be opened: {said}", kind="resource_failed", where=user_frame(error)
+    )
+
+
+def _late(opened: Opened, live: Live, seconds: float | None) -> ToolError:
+    waiting = [part.name for part in live.plan.rollout_resources if part.name not in opened.values]
+    name = waiting[0] if waiting else live.plan.rollout_resources[-1].name
+    return ToolError(f"resource {name!r} was not open within `[limits] time` of {seconds:g} s", kind="resource_failed")

@@ -50,9 +50,9 @@ def to_record(outcome: Outcome, digests: Mapping[str, str]) -> dict[str, Any]:
     }
     if not starts_with_prompt:
         record["prompt"] = prompt
-    for name, overrides in (("sampling", request.sampling), ("limits", request.limits)):
-        if overrides:
-            record[name] = dict(overrides)
+    for name, more in (("info", sample.info), ("sampling", request.sampling), ("limits", request.limits)):
+        if more:
+            record[name] = dict(more)
     return record
 
 
@@ -78,7 +78,7 @@ def from_record(record: Mapping[str, Any], row: Mapping[str, Any] | None = None)
         reward=record["reward"],
         scores={name: _score(score) for name, score in record["scores"].items()},
         failure=_failure(record["failure"]),
-        sample=Sample(messages, tuple(record["calls"]), tuple(record["tools"]), record["metrics"]),
+        sample=Sample(messages, tuple(record["calls"]), tuple(record["tools"]), record["metrics"], record.get("info", {})),
         usage=usage_from_json(record["usage"]),
         cost=record["cost"],
         timing=record["timing"],

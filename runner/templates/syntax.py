@@ -113,6 +113,20 @@ _WORDS = (
 )
 
 
+_TAG = re.compile(r"\{%[-+]?\s*(end)?(\w+)")
+
+
+def _opening(text: str, word: str, otherwise: int) -> int:
+    """Where the block `word` that is never closed begins: the last one that no `end` belongs to."""
+    open_at: list[int] = []
+    for tag in _TAG.finditer(text):
+        if tag[2] == word and tag[1]:
+            del open_at[-1:]
+        elif tag[2] == word:
+            open_at.append(tag.start(2))
+    return open_at[-1] if open_at else otherwise
+
+
 def problem_at(text: str, message: str, offset: int) -> TemplateProblem:
     """Jinja2's words, put into ours, with the place the words are about."""
     unexpected = re.fullmatch(r"unexpected char (.+) at (\d+)", message)
@@ -125,6 +139,9 @@ def problem_at(text: str, message: str, offset: int) -> TemplateProblem:
     for theirs, ours in _WORDS:
         message = re.sub(theirs, ours, message)
     offset = in_text(text, offset)
+    unclosed = re.match(r"`(\w+)` is not closed", message)
+    if unclosed:
+        offset = _opening(text, unclosed[1], offset)
     word = re.compile(r"\w+|\}\}|%\}|\{\{|\{%|\S").match(text, offset)
     start = min(offset, max(len(text) - 1, 0))
     return TemplateProblem(message, start, len(word[0]) if word else 1)

@@ -90,11 +90,9 @@ def _adapter(each: Parameter) -> Any:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(hint)
         adapter.json_schema()
-    except (PydanticUserError, PydanticSchemaGenerationError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except (PydanticUserError, PydanticSchemaGenerationError):
         raise SignatureError(
-            f"the hint of `{each.name}`, `{_shown(hint)}`, has no JSON form ({reason}); "
-            "use a type that JSON has, or inject this parameter",
+            f"the hint of `{each.name}`, `{_shown(hint)}`, has no JSON form; use a type that JSON has, or inject this parameter",
             each.name,
         ) from None
     return adapter

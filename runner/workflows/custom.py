@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
@@ -19,11 +19,20 @@ from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class ConfigMisfit(Exception):
-    """The `config` table does not fit the workflow's config. `errors` holds the path in the table and what is wrong."""
+class ConfigFault(NamedTuple):
+    """One thing wrong with the `config` table, at `path` in it. `near` is the key that was probably meant."""
 
-    def __init__(self, errors: list[tuple[Path, str]]) -> None:
-        super().__init__("; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in errors))
+    path: Path
+    message: str
+    kind: Literal["wrong", "missing", "unknown"] = "wrong"
+    near: str = ""
+
+
+class ConfigMisfit(Exception):
+    """The `config` table does not fit the workflow's config. `errors` says all that is wrong with it."""
+
+    def __init__(self, errors: list[ConfigFault]) -> None:
+        super().__init__("; ".join(error.message for error in errors))
         self.errors = errors
 
 
@@ -135,28 +144,82 @@ def _config(kind: Any, table: Mapping[str, Any]) -> Any:
 
     if kind is type(None):
         if table:
-            raise ConfigMisfit([((key,), "this workflow takes no config") for key in table])
+            raise ConfigMisfit([ConfigFault((key,), "this workflow takes no config", "unknown") for key in table])
         return None
+    known = _field_names(kind)
+    faults = [_unknown((key,), known) for key in _ignored(kind, table, known)]
     try:
-        return TypeAdapter(kind).validate_python(deepcopy(dict(table)))
+        config = TypeAdapter(kind).validate_python(deepcopy(dict(table)))
     except ValidationError as error:
-        known = _field_names(kind)
-        raise ConfigMisfit([_misfit(each, known) for each in error.errors(include_url=False)]) from None
+        faults += [_fault(each, known) for each in error.errors(include_url=False)]
+    if faults:
+        raise ConfigMisfit(faults)
+    return config
 
 
 def _field_names(kind: Any) -> list[str]:
-    return list(getattr(kind, "model_fields", None) or getattr(kind, "__annotations__", {}))
+    fields: Mapping[str, Any] = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    return list(fields or getattr(kind, "__annotations__", {}))
 
 
-def _misfit(error: Any, known: list[str]) -> tuple[Path, str]:
+def _ignored(kind: Any, table: Mapping[str, Any], known: list[str]) -> list[str]:
+    """Keys that pydantic would drop without a word: a config that says them would have no effect."""
+    fields = getattr(kind, "model_fields", None)
+    if fields is None:
+        return [key for key in table if key not in known] if hasattr(kind, "__dataclass_fields__") else []
+    aliased = any(field.alias or field.validation_alias for field in fields.values())
+    if aliased or kind.model_config.get("extra", "ignore") != "ignore":
+        return []
+    return [key for key in table if key not in known]
+
+
+def _unknown(path: Path, known: list[str]) -> ConfigFault:
+    near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.6) if len(path) == 1 else []
+    return ConfigFault(path, f"the workflow's config has no `{path[-1]}`", "unknown", near[0] if near else "")
+
+
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "string": "a string",
+    "bool": "`true` or `false`",
+    "list": "an array",
+    "tuple": "an array",
+    "set": "an array",
+    "dict": "a table",
+    "model": "a table",
+    "dataclass": "a table",
+}
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def _fault(error: Any, known: list[str]) -> ConfigFault:
     path: Path = tuple(error["loc"])
-    if error["type"] == "missing":
-        return path, f"the workflow's config requires `{path[-1]}`"
-    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.6) if len(path) == 1 else []
-        return path, f"the workflow's config has no `{path[-1]}`" + (f"; did you mean `{near[0]}`?" if near else "")
-    message: str = error["msg"]
-    return path, message[0].lower() + message[1:]
+    name, kind = ".".join(map(str, path)), error["type"]
+    if kind == "missing":
+        return ConfigFault(path, f"the workflow's config requires `{path[-1]}`", "missing")
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _unknown(path, known)
+    if kind in _BOUNDS:
+        words, key = _BOUNDS[kind]
+        return ConfigFault(path, f"the workflow's config wants `{name}` {words} {error['ctx'][key]}")
+    wanted = _WANTED.get(kind.partition("_")[0])
+    if wanted is not None:
+        return ConfigFault(path, f"the workflow's config wants {wanted} for `{name}`, found {_found(error['input'])}")
+    message: str = error["msg"].removeprefix("Value error, ")
+    return ConfigFault(path, f"the workflow's config refuses `{name}`: {message[0].lower()}{message[1:]}")
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return f"`{str(value).lower()}`"
+    return "a string" if isinstance(value, str) else "a table" if isinstance(value, dict) else "an array"
 
 
 def _try(prepared: PreparedWorkflow, name: str) -> None:
@@ -174,6 +237,7 @@ def _try(prepared: PreparedWorkflow, name: str) -> None:
 
 
 __all__ = [
+    "ConfigFault",
     "ConfigMisfit",
     "FunctionWorkflow",
     "PreparedWorkflow",

@@ -19,7 +19,8 @@ DEFAULT_STOP_WHEN = ("no_tool_call",)
 class ToolsWorkflow(AgentWorkflow[Any]):
     """Calls tools until one of `stop_when`: `"no_tool_call"`, an answer without a call; `"tool:NAME"`, a call of NAME.
 
-    The calls of a turn run in parallel, those beside a finish tool too. Without `"no_tool_call"`, an answer that calls
+    A call of NAME counts only if it went well: bad arguments or an error are an answer that the model can mend. The
+    calls of a turn run in parallel, those beside a finish tool too. Without `"no_tool_call"`, an answer that calls
     nothing is followed by a user message that asks to go on. Stop reasons: final_answer, finish_tool, max_tokens,
     content_filter, empty_answer. Raises `ValueError` for a condition that is neither of the two.
     """
@@ -49,8 +50,11 @@ class ToolsWorkflow(AgentWorkflow[Any]):
                 continue
             answers = await ctx.call_tools(calls)
             messages = [*messages[:-1], _with_answered_ids(message, calls, answers), *answers]
-            if any(call.name in self._finish for call in calls):
+            if self._finished(calls, answers.statuses):
                 return AgentWorkflowOutput(messages=messages, stop_reason="finish_tool")
+
+    def _finished(self, calls: Sequence[ToolCall], statuses: Sequence[str]) -> bool:
+        return any(call.name in self._finish and how == "ok" for call, how in zip(calls, statuses, strict=True))
 
     def _without_calls(self, message: Message) -> str | None:
         if not self._answer_stops:

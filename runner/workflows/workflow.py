@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from runner.records.completion import Completion, ToolSpec
 from runner.records.message import Message, ToolCall
+from runner.workflows.answers import ToolAnswers
 
 
 class AgentWorkflowConfig(BaseModel):
@@ -39,7 +41,7 @@ class Driver(Protocol):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
     ) -> Completion: ...
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]: ...
+    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers: ...
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None: ...
 
@@ -48,7 +50,7 @@ class AgentWorkflowContext(Generic[C]):
     """What `AgentWorkflow.run` is handed: the prompt, the config, and the way to the model and the tools.
 
     `prompt` is this rollout's own copy of its first messages; `config` its own copy of the typed config or None;
-    `metadata` the dataset row, nothing removed. The label is not here: an agent must not see it.
+    `metadata` its own copy of the dataset row, nothing removed. The label is not here: an agent must not see it.
     """
 
     def __init__(
@@ -64,11 +66,19 @@ class AgentWorkflowContext(Generic[C]):
     ) -> None:
         self.prompt = prompt
         self.config = config
-        self.metadata = metadata
+        self._row = metadata
+        self._metadata: dict[str, Any] | None = None
         self.rollout_id = rollout_id
         self.attempt = attempt
         self.resources = resources
         self._driver = driver
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The dataset row. A copy, made when it is first asked for: attempts of one row share the row."""
+        if self._metadata is None:
+            self._metadata = deepcopy(dict(self._row))
+        return self._metadata
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
@@ -81,14 +91,17 @@ class AgentWorkflowContext(Generic[C]):
         """Ask the policy. `tools=None` offers the tools of the file, `tools=[]` none; keywords override `[sampling]`.
 
         Raises `LimitReached` when a limit of `[limits]` fired (let it pass: it ends the rollout with that stop
-        reason), and `ModelError` when the model could not answer.
+        reason), and `ModelError` when the model could not answer: ask again or let it pass. A workflow that swallows it
+        and returns without a later answer ends as failed, since nobody answered.
         """
         return await self._driver.chat(messages, tools, sampling)
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]:
-        """Run tool calls in parallel; returns their tool messages in the order of `calls`.
+    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
+        """Run tool calls in parallel; returns the list of their tool messages in the order of `calls`.
 
-        A bad call or a failing tool is an answer to the model, not an exception. Raises `LimitReached`.
+        A bad call or a failing tool is an answer to the model, not an exception: `statuses` of what is returned says
+        how each call went. Raises `LimitReached`, and `ToolError` when the rollout cannot go on: a workflow that
+        swallows that one still ends as failed.
         """
         return await self._driver.call_tools(calls)
 
@@ -98,7 +111,11 @@ class AgentWorkflowContext(Generic[C]):
 
 
 class AgentWorkflowOutput(BaseModel):
-    """What a workflow may return. `messages=None` means: the conversation as the engine recorded it."""
+    """What a workflow may return. `messages=None` means: the conversation as the engine recorded it.
+
+    `metrics` are finite numbers about the sample; `info` is anything else worth keeping in its record, as JSON;
+    `stop_reason` is a word for why the agent stopped, `final_answer` if there is none.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

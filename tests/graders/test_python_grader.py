@@ -161,7 +161,7 @@ def _nothing() -> float:
 
 
 MISFITS: list[tuple[Any, dict[str, Any], str]] = [
-    (_no_fit, {}, r"_no_fit\(solution: 'str', answer: 'str'\) has none of the signatures of a grader: \(solution_str"),
+    (_no_fit, {}, r"_no_fit\(solution, answer\) has none of the signatures of a grader: \(solution_str"),
     (_nothing, {}, "none of the signatures"),
     (_both, {}, "both solution_str and messages"),
     (_needs_more, {}, "requires weight, which a grader is not given"),

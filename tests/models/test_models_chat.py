@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import struct
 import socket
+import struct
 from email.utils import formatdate
 from random import Random
 from typing import Any
@@ -52,7 +52,7 @@ def test_an_answer_with_calls_reasoning_usage_ids_and_price(stream: bool) -> Non
 
     def respond(request: dict[str, Any]) -> dict[str, Any]:
         seen.append(request)
-        calls = [{"function": {"name": "add", "arguments": '{"a": %d}' % n}} for n in (1, 2)]
+        calls = [{"function": {"name": "add", "arguments": json.dumps({"a": n})}} for n in (1, 2)]
         return {"content": "I add.", "reasoning_content": "Two calls.", "tool_calls": calls}
 
     async def play() -> Completion:
@@ -293,7 +293,11 @@ def test_retry_after_as_seconds_and_as_a_date(raw_server: Any, clock: Any) -> No
 def test_a_bad_key_names_its_variable_and_not_its_value(raw_server: Any) -> None:
     body = {"error": {"message": "Incorrect API key provided: hunter2-secret. Or was it sk-abc123def456?"}}
     found, connections = play_raw(
-        raw_server, status_script(401, body), api_key="hunter2-secret", key_name="MY_KEY", headers={"X-Org": "orgsecret"}
+        raw_server,
+        status_script(401, body),
+        api_key="hunter2-secret",
+        key_name="MY_KEY",
+        headers={"X-Org": "orgsecret"},
     )
     assert isinstance(found, ModelRefused)
     assert (found.status, connections) == (401, 1)
@@ -325,14 +329,28 @@ def test_statuses(raw_server: Any, status: int, body: Any, kind: type[ModelError
 
 
 OVERFLOWS = [
-    (400, {"error": {"message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded"}}),
+    (
+        400,
+        {
+            "error": {
+                "message": "This model's maximum context length is 8192 tokens.",
+                "code": "context_length_exceeded",
+            }
+        },
+    ),
     (400, {"error": {"message": "Your input exceeds the context window of this model."}}),
-    (400, {"object": "error", "message": "The decoder prompt (length 9) is longer than the maximum model length of 8."}),
+    (
+        400,
+        {"object": "error", "message": "The decoder prompt (length 9) is longer than the maximum model length of 8."},
+    ),
     (400, {"error": {"message": "max_tokens must be at least 1, got -5."}}),
     (400, {"message": "The input (9 tokens) is longer than the model's context length (8 tokens)."}),
     (400, {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
     (400, {"error": {"message": "input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}),
-    (400, {"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}}),
+    (
+        400,
+        {"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}},
+    ),
     (413, {"error": {"message": "Please reduce the length of the messages or completion."}}),
     (200, {"error": {"message": "maximum context length is 5", "code": 400}}),
 ]
@@ -473,14 +491,14 @@ def test_cancelling_closes_the_connection_and_frees_the_slot() -> None:
             limiter = FixedLimit(1)
             model = model_of(double.base_url, limiter=limiter)
             calls = [asyncio.create_task(ask(model)) for _ in range(3)]
-            while double.in_flight < 1:
+            while double.in_flight < 1:  # noqa: ASYNC110 (the double has no event for it)
                 await asyncio.sleep(0.001)
             for call in calls:
                 call.cancel()
             results = await asyncio.gather(*calls, return_exceptions=True)
             assert all(isinstance(result, asyncio.CancelledError) for result in results)
             assert (limiter.active, limiter.waiting) == (0, 0)
-            while double.in_flight:
+            while double.in_flight:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             assert double.stats()["connections"] == 0
             await model.aclose()

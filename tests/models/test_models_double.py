@@ -30,7 +30,9 @@ def running(*words: str, cwd: Path | None = None) -> Iterator[dict[str, Any]]:
         assert process.wait(10) == 0
 
 
-def post(port: int, body: Any, path: str = "/v1/chat/completions", method: str = "POST") -> tuple[int, dict[str, str], bytes]:
+def post(
+    port: int, body: Any, path: str = "/v1/chat/completions", method: str = "POST"
+) -> tuple[int, dict[str, str], bytes]:
     import http.client
 
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -48,7 +50,8 @@ OFFER = [{"type": "function", "function": {"name": "add", "parameters": {}}}]
 
 def test_a_responder_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "async def answer(request):\n    return request['messages'][-1]['content'][::-1]\n\ndef bad(request):\n    1 / 0\n"
+        "async def answer(request):\n    return request['messages'][-1]['content'][::-1]\n\n"
+        "def bad(request):\n    1 / 0\n"
     )
     with running("--answer", "./mine.py:answer", cwd=tmp_path) as info:
         assert info["message"] == f"listening on {info['url']}"
@@ -93,7 +96,8 @@ def test_two_steps_faults_and_a_stream() -> None:
     ],
 )
 def test_bad_command_lines(words: list[str], code: int, message: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "runner.models.double", *words], capture_output=True, text=True, timeout=20)  # noqa: S603
+    command = [sys.executable, "-m", "runner.models.double", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(f"error: {message}")
     assert "Traceback" not in done.stderr
@@ -103,7 +107,7 @@ def test_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "runner.models.double", "--port", str(port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: cannot listen on 127.0.0.1:{port}: Address already in use\nhint:")
 
@@ -144,7 +148,12 @@ def test_the_request_parser_takes_bytes_one_by_one() -> None:
         while (request := parser.next()) is not None:
             found.append((request.path, request.body, request.keep_alive))
     assert found == [("/a", b"abc", True), ("/b", b"def", True), ("/c", b"", False)]
-    for bad in (b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nx\r\n\r\n", b"GET / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", b"x" * 70_000):
+    for bad in (
+        b"hello\r\n\r\n",
+        b"GET / HTTP/1.1\r\nx\r\n\r\n",
+        b"GET / HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"x" * 70_000,
+    ):
         parser = RequestParser()
         parser.feed(bad)
         with pytest.raises(BadRequest):

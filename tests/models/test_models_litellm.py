@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-SCRIPT = '''
+SCRIPT = """
 import asyncio, json, sys
 from runner.models.double import Double
 from runner.models.double_faults import parse_faults
@@ -35,7 +35,9 @@ async def ask(double, content="hi", **options):
 
 
 def said(completion):
-    return [completion.message, completion.finish_reason, completion.usage.total_tokens, completion.cost, completion.retries]
+    assert not isinstance(completion, list), completion
+    tokens = completion.usage.total_tokens
+    return [completion.message, completion.finish_reason, tokens, completion.cost, completion.retries]
 
 
 async def main():
@@ -58,12 +60,12 @@ async def main():
 
 
 asyncio.run(main())
-'''
+"""
 
 
 def test_litellm_over_http() -> None:
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)  # one line: litellm itself printed nothing

@@ -22,7 +22,10 @@ def read(data: bytes, cuts: list[int] | None = None) -> list[bytes]:
     return found
 
 
-STREAM = b'\xef\xbb\xbf: a comment\r\ndata: {"a": 1}\r\n\r\nevent: x\rdata:two\rdata: lines\r\rid: 7\n\ndata: \xc3\xa9\n\nretry: 5\ndata: last\n\n'
+STREAM = (
+    b'\xef\xbb\xbf: a comment\r\ndata: {"a": 1}\r\n\r\nevent: x\rdata:two\rdata: lines\r\rid: 7\n\n'
+    b"data: \xc3\xa9\n\nretry: 5\ndata: last\n\n"
+)
 EVENTS = [b'{"a": 1}', b"two\nlines", b"\xc3\xa9", b"last"]
 
 
@@ -128,16 +131,42 @@ def test_an_error_frame_and_nonsense() -> None:
     with pytest.raises(ErrorFrame) as frame:
         DeltaAssembler().add({"error": {"message": "overloaded", "code": 503}})
     assert frame.value.error == {"message": "overloaded", "code": 503}
-    for nonsense in ([], {"choices": 1}, {"choices": [1]}, {"choices": [{"delta": 1}]}, delta([{"function": 1}]), delta(1)):  # type: ignore[arg-type]
+    for nonsense in (
+        [],
+        {"choices": 1},
+        {"choices": [1]},
+        {"choices": [{"delta": 1}]},
+        delta([{"function": 1}]),
+        delta(1),
+    ):  # type: ignore[arg-type]
         with pytest.raises(StreamError):
             DeltaAssembler().add(nonsense)
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["choices", "delta", "tool_calls", "function", "name", "arguments", "index", "id", "content", "logprobs", "token_ids"]
-    ), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "choices",
+                    "delta",
+                    "tool_calls",
+                    "function",
+                    "name",
+                    "arguments",
+                    "index",
+                    "id",
+                    "content",
+                    "logprobs",
+                    "token_ids",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
     max_leaves=20,
 )
 

@@ -36,7 +36,10 @@ def test_only_what_is_set_is_sent() -> None:
 
 
 def test_the_body_is_compact() -> None:
-    assert request_body("m", USER, (), Sampling(), Options()) == b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+    assert (
+        request_body("m", USER, (), Sampling(), Options())
+        == b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+    )
 
 
 def test_a_lone_surrogate_is_refused_with_its_place() -> None:
@@ -122,7 +125,7 @@ def test_what_is_no_answer_is_garbled(value: Any, words: str) -> None:
 
 
 def test_what_is_not_json_is_shown() -> None:
-    with pytest.raises(ModelGarbled, match="an HTML page .*502 Bad Gateway"):
+    with pytest.raises(ModelGarbled, match=r"an HTML page .*502 Bad Gateway"):
         parse_json(b"<html><body>502\n\x00Bad Gateway</body></html>")
     with pytest.raises(ModelGarbled, match=r"no JSON .*\(empty\)"):
         parse_json(b"")

@@ -12,6 +12,7 @@ import pytest
 from runner.records.completion import Completion, ToolSpec
 from runner.records.failure import LimitReached
 from runner.records.message import Message, ToolCall
+from runner.workflows.answers import ToolAnswers
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.tools import ToolsWorkflow
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext, AgentWorkflowOutput
@@ -28,6 +29,7 @@ class ScriptedDriver:
     offered: list[Sequence[ToolSpec] | None] = field(default_factory=list)
     called: list[list[ToolCall]] = field(default_factory=list)
     tools: Sequence[ToolSpec] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict)
 
     async def chat(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
@@ -38,7 +40,7 @@ class ScriptedDriver:
             raise LimitReached("12 turns", kind="max_turns")
         return self.replies.pop(0)
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> list[Message]:
+    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
         self.called.append(list(calls))
         seen: set[str] = set()
         answers = []
@@ -46,7 +48,7 @@ class ScriptedDriver:
             name = call.id if call.id and call.id not in seen else f"made-{number}"
             seen.add(name)
             answers.append({"role": "tool", "tool_call_id": name, "content": f"{call.name} ok"})
-        return answers
+        return ToolAnswers(answers, [self.statuses.get(call.name, "ok") for call in calls])
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None:
         raise AssertionError("our agents log nothing")

@@ -112,13 +112,16 @@ def test_misfits_of_the_config_have_their_path() -> None:
     with pytest.raises(ConfigMisfit) as caught:
         prepare(Mine, {"step": 3, "steps": 0, "tags": ["a", 1]})
     assert caught.value.errors == [
-        (("steps",), "input should be greater than or equal to 1"),
-        (("tags", 1), "input should be a valid string"),
-        (("step",), "the workflow's config has no `step`; did you mean `steps`?"),
+        (("steps",), "the workflow's config wants `steps` at least 1", "wrong", ""),
+        (("tags", 1), "the workflow's config wants a string for `tags.1`, found `1`", "wrong", ""),
+        (("step",), "the workflow's config has no `step`", "unknown", "steps"),
     ]
     with pytest.raises(ConfigMisfit) as caught:
         prepare(OfPlain, {})
-    assert caught.value.errors == [(("steps",), "the workflow's config requires `steps`")]
+    assert caught.value.errors == [(("steps",), "the workflow's config requires `steps`", "missing", "")]
+    with pytest.raises(ConfigMisfit) as caught:
+        prepare(OfPlain, {"steps": 3, "stesp": 4})  # a dataclass would take it and forget it
+    assert caught.value.errors == [(("stesp",), "the workflow's config has no `stesp`", "unknown", "steps")]
 
 
 class Abstract(AgentWorkflow[Any]):

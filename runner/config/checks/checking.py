@@ -34,6 +34,7 @@ class Checking:
         self, code: str, path: Path, message: str, label: str = "", *, key: bool = False, **extra: Unpack[Extra]
     ) -> None:
         """Report at the value of `path`, at its key, or at a place within it; nothing when `path` is broken."""
+        path = self.loaded.written(path)
         if self.loaded.is_broken(path):
             return
         origins = self.loaded.origins
@@ -42,6 +43,8 @@ class Checking:
         related = tuple((one, text) for one, text in extra.get("related", ()) if one is not None)
         helps, notes = tuple(extra.get("helps", ())), tuple(extra.get("notes", ()))
         severity, fix = extra.get("severity", "error"), extra.get("fix")
+        if severity == "error":
+            self.loaded.faulty.add(path)
         self.loaded.report.add(Diagnostic(code, message, place, label, helps, notes, related, severity, fix))
 
     def warn(self, code: str, path: Path, message: str, label: str = "", *, key: bool = False) -> None:
@@ -55,13 +58,18 @@ class Checking:
         listed = alternatives(names)
         notes = (f"{noun}s: {listed}",) if listed else (f"the file declares no {noun}",) if not names else ()
         label = f"did you mean `{near}`?" if near else ""
-        place = self.loaded.origins.key_place(path) if key else self.loaded.origins.value_place(path)
+        written = self.loaded.written(path)
+        place = self.loaded.origins.key_place(written) if key else self.place(path)
         fix = None
         if near is not None and place is not None:
             written = place.source.text[place.start : place.end]
             fix = Fix(place, written.replace(word, near)) if written.strip("\"'").endswith(word) else None
         self.report(code, path, f"no {noun} is called `{word}`", label, key=key, notes=notes, fix=fix)
 
+    def place(self, path: Path) -> Place | None:
+        """Where the value of a path of the config was written."""
+        return self.loaded.origins.value_place(self.loaded.written(path))
+
     def is_set(self, path: Path) -> bool:
         """Whether some layer wrote `path`: a default contradicts nobody."""
-        return self.loaded.origins.setting(path) is not None
+        return self.loaded.origins.setting(self.loaded.written(path)) is not None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path as FilePath
 from typing import Any
 
 from runner.config.checks.checking import Checking
 from runner.config.graders import AnswerGrader, ChoiceGrader, JsonSchemaGrader, RegexGrader, RubricGrader
+from runner.config.names import dotted
 from runner.config.reference import SchemaText
 from runner.diag.diagnostic import Path
 from runner.diag.inside import inside_string
@@ -54,7 +56,7 @@ def _regex(check: Checking, path: Path, pattern: str) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern)
     except re.error as error:
-        place = check.loaded.origins.value_place(path)
+        place = check.place(path)
         where = inside_string(place, error.pos) if place is not None and error.pos is not None else None
         check.report("bad-regex", path, f"`{pattern}` is not a regular expression: {error.msg}", "here", place=where)
     except (OverflowError, RecursionError):
@@ -79,9 +81,9 @@ def _extract(check: Checking, path: Path, grader: AnswerGrader) -> None:
 
 
 def _choices(check: Checking, path: Path, choices: tuple[str, ...]) -> None:
-    if len(choices) < 2:
-        check.report("bad-value", path, f"a choice needs at least two choices, found {len(choices)}", "add more")
-    _unique(check, path, choices, "choice")
+    if not 2 <= len(choices) <= 26:
+        check.report("out-of-range", path, f"`{dotted(path)}` must have 2 to 26 values, found {len(choices)}", "2 to 26")
+    _unique(check, path, choices, "choices")
 
 
 def _unique(check: Checking, path: Path, names: tuple[str, ...], noun: str, field: str | None = None) -> None:
@@ -89,7 +91,7 @@ def _unique(check: Checking, path: Path, names: tuple[str, ...], noun: str, fiel
     for index, name in enumerate(names):
         if name in first:
             where = [(*path, at) if field is None else (*path, at, field) for at in (first[name], index)]
-            related = [(check.loaded.origins.value_place(where[0]), "first use")]
+            related = [(check.place(where[0]), "first use")]
             check.report("duplicate-name", where[1], f"two of the {noun} are `{name}`", "second use", related=related)
         first.setdefault(name, index)
 
@@ -129,7 +131,7 @@ def _dataset(check: Checking) -> None:
     else:
         names = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
         near = nearest(file.name, names)
-        label = f"did you mean `{near}`?" if near else ""
+        label = f"did you mean `{FilePath(dataset.path.text).with_name(near)}`?" if near else ""
         check.report("dataset-missing", path, f"there is no dataset `{dataset.path.text}`", label)
     check.loaded.broken.add(path)  # whoever would read it need not say so again
 

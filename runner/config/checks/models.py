@@ -93,7 +93,8 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
             "misplaced-key", (*path, "recording"), message, 'add `provider = "replay"`, or remove it', key=True
         )
     if model.recording is not None and provider == "replay" and not model.recording.path.is_file():
-        check.report("not-found", (*path, "recording"), f"there is no recording `{model.recording.text}`")
+        label = "record one with `osmosis-run eval --record FILE`"
+        check.report("not-found", (*path, "recording"), f"there is no recording `{model.recording.text}`", label)
     if provider in _OFFLINE:
         for key in ("base_url", "api_key", "headers"):
             if check.is_set((*path, key)):

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from runner.config.checks.checking import Checking
 from runner.config.graders import RubricGrader, TrajectoryGrader
+from runner.diag.diagnostic import Path
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -34,7 +35,9 @@ def offered_tools(check: Checking) -> list[str]:
     """The tools the agent may call, in the order of the file."""
     globs = check.config.workflow.tools
     names = declared_tools(check)
-    return names if globs is None else [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
+    if globs is None or check.loaded.is_faulty(("workflow", "tools")):
+        return names  # a slip in a glob is told once, not again wherever its tool is used
+    return [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]
 
 
 def _declared(check: Checking, section: str) -> list[str]:
@@ -76,8 +79,7 @@ def _stop_when(check: Checking) -> None:
     for index, word in enumerate(check.config.workflow.stop_when):
         path = ("workflow", "stop_when", index)
         if word.startswith("tool:"):
-            if word[5:] not in offered:
-                check.unknown("unknown-tool", path, "tool", word[5:], offered)
+            _offered(check, path, word[5:], offered)
         elif word != "no_tool_call":
             label = f"did you mean `tool:{word}`?" if word in offered else "one of: no_tool_call, tool:NAME"
             check.report("bad-choice", path, f"`{word}` is nothing to stop at", label)
@@ -97,25 +99,40 @@ def _inject(check: Checking) -> None:
                 check.report("bad-choice", path, f"`{word}` cannot be injected", label, notes=notes)
 
 
+def _offered(check: Checking, path: Path, name: str, offered: list[str]) -> None:
+    if name in declared_tools(check) and name not in offered:
+        related = [(check.place(("workflow", "tools")), "the tools it has")]
+        message = f"the agent is not offered the tool `{name}`"
+        check.report("unknown-tool", path, message, "add it to `workflow.tools`", related=related)
+    elif name not in offered:
+        check.unknown("unknown-tool", path, "tool", name, offered)
+
+
 def _graders(check: Checking) -> None:
     roles, offered = _declared(check, "roles"), offered_tools(check)
     for name, grader in check.config.graders.items():
         path = ("graders", name)
         if isinstance(grader, RubricGrader):
             if grader.role not in roles:
-                said = check.is_set((*path, "role"))
-                check.unknown(
-                    "unknown-role", (*path, "role") if said else path, "role", grader.role, roles, key=not said
-                )
+                _unknown_role(check, path, grader.role, roles)
         elif isinstance(grader, TrajectoryGrader):
             for index, call in enumerate(grader.expect):
-                if call.tool not in offered:
-                    check.unknown("unknown-tool", (*path, "expect", index, "tool"), "tool", call.tool, offered)
+                _offered(check, (*path, "expect", index, "tool"), call.tool, offered)
+
+
+def _unknown_role(check: Checking, path: Path, role: str, roles: list[str]) -> None:
+    if check.is_set((*path, "role")):
+        check.unknown("unknown-role", (*path, "role"), "role", role, roles)
+        return
+    message, label = f"the rubric is judged by `{role}`, and there is no such role", f"add `[roles.{role}]`"
+    notes = [f"roles: {', '.join(roles)}; `role` names another than `{role}`"] if roles else []
+    check.report("unknown-role", path, message, label, key=True, notes=notes)
 
 
 def _unused_roles(check: Checking) -> None:
     used = {grader.role for grader in check.config.graders.values() if isinstance(grader, RubricGrader)}
-    if any(path[:1] == ("graders",) for path in check.loaded.broken) or _has_own_code(check):
+    unsure = any(path[:1] == ("graders",) for path in check.loaded.broken) or not used <= set(check.config.roles)
+    if unsure or _has_own_code(check):
         return
     for name in check.config.roles:
         if name not in used:

@@ -56,7 +56,7 @@ def _unknown_axis(check: Checking, path: Path, target: Path | None, key: str) ->
         label = f"did you mean `{dotted((*target[:-1], near))}`?" if near else ""
     fixed = target is not None and target[0] in _FIXED
     message = f"`{key}` cannot vary" if fixed else f"the axis `{key}` names no key of the file"
-    check.report("unknown-axis", path, message, label, key=True)
+    check.report("unknown-axis", path, message, label or ("remove it" if fixed else ""), key=True)
 
 
 def _profile(check: Checking, name: str, table: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def _profile(check: Checking, name: str, table: dict[str, Any]) -> None:
             continue
         target = (*(split_key(str(path[2])) or (path[2],)), *path[3:])
         if target[0] in _FIXED:
-            check.report("unknown-key", path, f"a profile cannot set `{target[0]}`", key=True)
+            check.report("unknown-key", path, f"a profile cannot set `{target[0]}`", "remove it", key=True)
         elif not _exists(check, target):
             _unknown_key(check, path, target)
         else:
