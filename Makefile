@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e ".[math,parquet]"
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e ".[math,parquet]"
 
 demo: setup
 	@$(BIN)/osmosis-run validate configs/arithmetic
@@ -30,8 +30,10 @@ lint: setup-dev
 test: lint
 	$(BIN)/pytest -n auto $(PYTEST)
 
+BENCHMARKS := startup eval_rate in_flight rows transports
 bench: setup-dev
-	@shopt -s nullglob; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@failed=; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || failed="$$failed $$name"; done; \
+		test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 setup: $(VENV)/.installed
 setup-dev: $(VENV)/.installed-dev

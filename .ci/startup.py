@@ -30,7 +30,7 @@ def main() -> int:
         budgets = [
             (["--help"], 150.0),
             (["validate", ARITHMETIC], 300.0),
-            (["validate", "--no-import", str(ROOT / "tests" / "cli" / "reference")], 300.0),
+            (["validate", "--no-import", str(ROOT / "tests" / "good" / "reference")], 300.0),
             (one, 700.0),
         ]
         missed = 0

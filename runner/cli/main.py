@@ -139,12 +139,21 @@ def main(arguments: list[str] | None = None) -> None:
     if "_OSMOSIS_RUN_COMPLETE" in os.environ:
         cli(prog_name=PROG)
     code = run(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(code or _flushed())
+
+
+def _flushed() -> int:
+    """Write out what is still in stdout's buffer: a disk may be full only now."""
     try:
         sys.stdout.flush()
-        sys.stderr.flush()
     except BrokenPipeError:
         _forget_stdout()
-    sys.exit(int(code))
+    except OSError as error:
+        from runner.cli.failures import tell
+
+        _forget_stdout()
+        return int(tell(error, Console()))
+    return int(Exit.OK)
 
 
 def run(arguments: list[str]) -> int:
@@ -165,6 +174,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         from runner.cli.failures import tell
 
+        if _flushed():
+            return int(Exit.INCOMPLETE)
         return int(tell(error, console))
 
 

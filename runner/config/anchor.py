@@ -84,7 +84,7 @@ class _Anchoring:
             is_folder = isinstance(error, IsADirectoryError)
             reason = "it is a folder" if is_folder else (error.strerror or str(error)).lower()
         else:
-            reason = f"it is not a JSON object: {error}"
+            reason = f"it is no JSON Schema: {error}"
         self.report.add(Diagnostic("not-readable", f"`{name}`: `{file.text}` cannot be read, {reason}", place))
 
 

@@ -209,8 +209,8 @@ def _quantity(case: Case) -> Diagnostic:
     return Diagnostic(_QUANTITIES[wanted], message, place, label, fix=fix)
 
 
-_QUANTITIES = {"a duration": "bad-duration", "a size": "bad-size", "an amount of money": "bad-money"}
-_WITH = {"a duration": "with a unit", "a size": "with a unit", "an amount of money": "in USD"}
+_QUANTITIES = {"a duration": "bad-duration", "an amount of money": "bad-money"}
+_WITH = {"a duration": "with a unit", "an amount of money": "in USD"}
 
 
 def _choice(case: Case) -> Diagnostic:

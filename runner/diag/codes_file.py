@@ -78,6 +78,13 @@ FILE_CODES = (
         "Add the key.",
     ),
     Code(
+        "one-of",
+        "the table wants one key out of several",
+        "Some tables choose between their keys: none, or two that exclude each other, say nothing clear.",
+        '[graders.answer]\nkind = "exact"\nextract = { tag = "answer", after = "####" }',
+        "Keep exactly one of the keys that the finding names.",
+    ),
+    Code(
         "wrong-type",
         "the value is of another type",
         "TOML tells numbers, strings, booleans, arrays and tables apart, and so does the format. Nothing is converted "
@@ -100,6 +107,22 @@ FILE_CODES = (
         "Use one of the words that the finding lists.",
     ),
     Code(
+        "bad-value",
+        "the value has the right type and still makes no sense",
+        "The value is a string where a string belongs, but not of the form that the key needs: an address, a name, "
+        "a selection of rows.",
+        '[model]\nbase_url = "localhost:8000/v1"',
+        "Write the value as the finding shows.",
+    ),
+    Code(
+        "no-effect",
+        "the key changes nothing here",
+        "What the file says elsewhere makes this key, or the whole table, useless. It harms no result, but it is "
+        "hardly what was meant.",
+        '[workflow]\nagent = "chat"\ntools = ["search"]',
+        "Remove it, or change what makes it useless.",
+    ),
+    Code(
         "unknown-kind",
         "there is no such kind of grader",
         "`kind` chooses how a grader works, and with it which other keys the table may have. Keys of a grader "
@@ -114,13 +137,6 @@ FILE_CODES = (
         "whether it means seconds or milliseconds.",
         "[limits]\ntime = 300",
         'Write the unit: "300s", "5m", "1h30m", "250ms".',
-    ),
-    Code(
-        "bad-size",
-        "the value is not a size",
-        "A size is a string of a number and a unit: B, KB, MB, GB or KiB, MiB, GiB.",
-        "memory = 512",
-        'Write the unit: "512MiB".',
     ),
     Code(
         "bad-money",

@@ -37,19 +37,18 @@ PART_CODES = (
     ),
     Code(
         "signature-missing",
-        "the function lacks a parameter that the schema promises",
-        "The JSON Schema lets the model send an argument for which the function has no parameter, so the call "
-        "would fail.",
-        'parameters = { type = "object", properties = { query = { type = "string" }, page = { type = "integer" } } }\n'
-        "# def search(query: str): ...",
-        "Add the parameter to the function, take it out of the schema, or let the function accept **kwargs.",
+        "the function requires a parameter that nobody gives",
+        "A parameter without a default is neither in the schema nor injected nor in `config`, so every call would fail.",
+        'parameters = { type = "object", properties = {} }\n# def search(query: str): ...',
+        "Add it to the schema (or to `config`), inject it with `inject`, or give it a default in the function.",
     ),
     Code(
         "signature-extra",
-        "the function wants a parameter that nobody gives",
-        "The function has a parameter without a default that is neither in the schema nor injected.",
-        'parameters = { type = "object", properties = {} }\n# def search(query: str): ...',
-        "Add it to the schema, give it a default, or inject it with `inject`.",
+        "the function does not take what it would be given",
+        "The JSON Schema lets the model send an argument, or `config` gives one, for which the function has no "
+        "parameter.",
+        'properties = { query = { type = "string" }, page = { type = "integer" } }\n# def search(query: str): ...',
+        "Take it out of the schema or the config, or add the parameter to the function; **kwargs takes everything.",
     ),
     Code(
         "signature-type",
@@ -64,6 +63,29 @@ PART_CODES = (
         "The schema lets the model leave out an argument for which the function has no default.",
         'properties = { query = { type = "string" } }     # not in `required`\n# def search(query: str): ...',
         "Put the name into `required`, or give the parameter a default.",
+    ),
+    Code(
+        "signature-inject",
+        "an injected argument does not fit the function or its schema",
+        "`inject` gives an argument that the function does not take, or one that the schema offers to the model as well.",
+        '[tools.lookup]\ninject = { database = "resource:orders" }     # def lookup(order_id: str, db): ...',
+        "Name a parameter of the function, and leave what is injected out of the schema.",
+    ),
+    Code(
+        "signature-unusable",
+        "the function cannot be offered to a model",
+        "A model names its arguments and sends JSON. A positional-only parameter, `*args`, or a hint that has no JSON "
+        "form cannot be reached that way.",
+        '[tools.query]\ncall = "app.db:query"     # def query(connection: Connection, sql: str): ...',
+        "Change the signature, inject the parameter, or write `parameters` as a JSON Schema.",
+    ),
+    Code(
+        "unfit-code",
+        "the code is there but cannot do this",
+        "A Python grader has one of three signatures or is a `Grader` class; an agent is an `AgentWorkflow` with an "
+        "`async def run(ctx)`. The finding says what the code lacks.",
+        '[workflow]\nagent = "app.agents:Planner"     # class Planner: ...',
+        "Give the code the shape that the finding names, or name other code.",
     ),
     Code(
         "bad-json-schema",
@@ -95,9 +117,9 @@ PART_CODES = (
     ),
     Code(
         "missing-column",
-        "a row lacks a column that a template needs",
-        "With --dataset every row is looked at. The finding names the first row that lacks the column, and how "
-        "many do.",
+        "a row lacks a column that is needed",
+        "A template or a grader needs a column. Without --dataset the first rows are looked at, with it every row; the "
+        "finding names the first row that lacks the column.",
         '[workflow]\nuser = "{{ row.question }}"      # and row 17 has no `question`',
         "Mend the dataset, map the column with [dataset] columns, or write {{ row.question | default('') }}.",
     ),
@@ -178,13 +200,5 @@ PART_CODES = (
         "A line is not valid JSON, the table has no header, or the file is not of the format that its name says.",
         '{"question": "1 + 1", "answer": 2',
         "Mend the line that the finding names, or set [dataset] format.",
-    ),
-    Code(
-        "untested",
-        "a part has no tests",
-        "A tool or grader without tests is checked by hand or not at all. `osmosis-run test` runs the cases in "
-        "the file.",
-        '[graders.answer]\nkind = "math"',
-        'Add a case: [[graders.answer.tests]] with output = "#### 42", label = "42", expect = 1.0.',
     ),
 )

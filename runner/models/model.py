@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.message import Message
@@ -28,4 +28,13 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Close connections. Called once, when the run ends."""
+        ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A model that has something dear to do before its first call, such as importing a heavy library."""
+
+    async def open(self) -> None:
+        """Do it. Called once, before any rollout starts."""
         ...

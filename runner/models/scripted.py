@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,10 +22,16 @@ from runner.records.failure import ModelRefused, ModelUnavailable
 from runner.records.message import Message, text_of
 from runner.templates.template import Expression, Template, TemplateError
 
+_ALONE = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
+
 
 @dataclass(frozen=True)
 class ScriptedCall:
-    """A tool call of a rule. `arguments` is a table (its strings are templates) or one template of JSON text."""
+    """A tool call of a rule. `arguments` is a table or one template of JSON text.
+
+    A string in the table is a template; one that is a single expression, `"{{ row.a }}"`, gives that value as it is, so
+    a number stays a number.
+    """
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -62,7 +69,10 @@ class Rule:
 
     @cached_property
     def _calls(self) -> list[tuple[str, Any]]:
-        return [(call.name, _compiled(call.arguments)) for call in self.tool_calls]
+        return [
+            (call.name, Template(call.arguments) if isinstance(call.arguments, str) else _compiled(call.arguments))
+            for call in self.tool_calls
+        ]
 
     def holds(self, names: Mapping[str, Any]) -> bool:
         return self._condition is None or bool(self._condition.evaluate(**names))
@@ -77,9 +87,10 @@ class Rule:
 
 
 def _compiled(value: Any) -> Any:
-    """The value with every string in it made a template."""
+    """A value of an arguments table; every string in it becomes a template, or an expression if it is only one."""
     if isinstance(value, str):
-        return Template(value)
+        alone = _ALONE.fullmatch(value)
+        return Template(value) if alone is None else Expression(alone[1])
     if isinstance(value, Mapping):
         return {key: _compiled(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -90,6 +101,8 @@ def _compiled(value: Any) -> Any:
 def _rendered(compiled: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(compiled, Template):
         return compiled.render(**names)
+    if isinstance(compiled, Expression):
+        return compiled.evaluate(**names)
     if isinstance(compiled, dict):
         return {key: _rendered(part, names) for key, part in compiled.items()}
     if isinstance(compiled, list):

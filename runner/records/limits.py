@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -36,9 +37,25 @@ class Limits:
     on_limit: Literal["score", "ungraded"] | float = "score"
 
     def override(self, values: Mapping[str, Any]) -> Limits:
-        """These limits with a controller's values in place. Raises KeyError for a limit that is not one."""
+        """These limits with a controller's values in place.
+
+        Raises KeyError for a limit that is not one, ValueError for a value that no limit can have.
+        """
+        if not values:
+            return self
         known = {field.name for field in fields(self)}
-        unknown = set(values) - known
-        if unknown:
-            raise KeyError(f"no limit is called {sorted(unknown)[0]!r}")
-        return replace(self, **values) if values else self
+        for name, value in values.items():
+            if name not in known:
+                raise KeyError(f"no limit is called {name!r}")
+            if not _fits(name, value):
+                raise ValueError(f"the limit {name!r} cannot be {value!r:.60}")
+        return replace(self, **values)
+
+
+def _fits(name: str, value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if name == "on_limit":
+        return number or value in ("score", "ungraded")
+    if value is None:
+        return True
+    return number and value >= 0 and (name in ("time", "cost") or isinstance(value, int))

@@ -1,7 +1,7 @@
 """`alone`: somebody else's coroutine in a task of its own, so that nothing it does to its task is done to ours.
 
-A cancellation that it swallows, a deadline that it blocks past and a cancellation that it asks for itself are then three
-different things, and none of them is taken for a result.
+A cancellation that it swallows, a deadline that it blocks past and a cancellation that it asks for itself are then
+three different things, and none of them is taken for a result.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def _until(task: asyncio.Task[Any], end: float | None) -> None:
 
 
 async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel `task` and wait for its end; False when it has not ended. A further cancellation cuts its clean-up short."""
+    """Cancel `task` and wait for its end; False when it has not ended. Another cancellation cuts its clean-up short."""
     end = asyncio.get_running_loop().time() + grace
     again = False
     task.cancel()
@@ -98,10 +98,10 @@ async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
 
 
 async def _force(task: asyncio.Task[Any]) -> bool:
-    """End work that swallows its cancellation: GeneratorExit passes its `except Exception` and `except CancelledError`."""
+    """End work that swallows its cancellation: GeneratorExit passes an `except CancelledError`."""
     coroutine = task.get_coro()
     with suppress(BaseException):  # whatever it does now, nobody is left to hear it
-        coroutine.close()  # type: ignore[union-attr]
+        coroutine.close()
     task.cancel()
     with suppress(asyncio.CancelledError):
         await asyncio.wait({task}, timeout=0.1)

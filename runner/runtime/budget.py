@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from runner.records.completion import Completion, Usage
-from runner.records.failure import LimitReached
+from runner.records.failure import LimitReached, WorkflowError
 from runner.records.limits import Limits
 
 Clock: TypeAlias = Callable[[], float]
@@ -41,6 +41,17 @@ class Budget:
         if self.limits.time is None:
             return None
         return max(0.0, self.limits.time - self.elapsed())
+
+    def expired(self) -> bool:
+        """Whether `[limits] time` is over."""
+        return self.limits.time is not None and self.elapsed() > self.limits.time
+
+    def timed_out(self) -> WorkflowError:
+        """What ends a rollout whose time is over: it had no fair chance, so this is no limit of the policy."""
+        return WorkflowError(
+            f"not finished within `[limits] time` of {self.limits.time:g} s, in turn {self.turns}",
+            kind="rollout_timeout",
+        )
 
     def begin_turn(self) -> int:
         """Enter the next turn and return its number from 1. Raises `LimitReached`."""

@@ -61,11 +61,11 @@ class RolloutDriver:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
     ) -> Completion:
         budget, tell, rollout_id = self._budget, self._tell, self._caller.rollout_id
-        if budget.tripped is not None or self._closed:
+        if self._is_over():
             await self._refuse()
+        turn = budget.begin_turn()
         offered = self._live.plan.offered if tools is None else tools
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
-        turn = budget.begin_turn()
         tell(ModelCalled(rollout_id, budget.clock(), turn, tuple(messages)))
         before = self._answered
         try:
@@ -99,7 +99,7 @@ class RolloutDriver:
 
     async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
         budget = self._budget
-        if budget.tripped is not None or self._closed:
+        if self._is_over():
             await self._refuse()
         budget.begin_tools(len(calls))
         turn = budget.turns
@@ -113,9 +113,7 @@ class RolloutDriver:
             raise
         if self._closed:
             await self._refuse()
-        answers = ToolAnswers(
-            [answer.message for answer in answered], [answer.result.status for answer in answered]
-        )
+        answers = ToolAnswers([answer.message for answer in answered], [answer.result.status for answer in answered])
         self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), turn, tuple(answers)))
         budget.count_malformed(answers.statuses.count("bad_call"))
         return answers
@@ -124,12 +122,15 @@ class RolloutDriver:
         if not self._closed:
             self._tell(Logged(self._caller.rollout_id, self._budget.clock(), name, data))
 
+    def _is_over(self) -> bool:
+        return self._closed or self._budget.tripped is not None or self._budget.expired()
+
     async def _refuse(self) -> NoReturn:
         # A workflow that asks again and again whatever it is told must not hold the event loop.
         await asyncio.sleep(0)
-        if self._closed or self._budget.tripped is None:
+        if self._closed:
             raise WorkflowError("the rollout has ended, nothing more can be asked in its name", kind="ended")
-        raise self._budget.tripped
+        raise self._budget.tripped or self._budget.timed_out()
 
     def _tool_started(self, call: ToolCall) -> None:
         if not self._closed:

@@ -12,11 +12,14 @@ from runner.graders.grader import GraderContext, Score, finite
 from runner.graders.reward import combine
 from runner.records.completion import Caller
 from runner.records.event import Graded, Listener, ignore
-from runner.records.failure import Failure, GraderError, GraderTimeout
+from runner.records.failure import Failure, GraderError, GraderTimeout, RolloutError
 from runner.records.limits import LIMIT_REASONS
-from runner.records.rollout import Outcome, ScoreRecord
+from runner.records.rollout import Outcome, ScoreRecord, Status
+from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.resources import open_resources
+
+_GRADER = boundary("grader", "grader_error")
 
 
 async def grade(live: Live, outcome: Outcome, resources: Mapping[str, object], listen: Listener = ignore) -> Outcome:
@@ -25,18 +28,19 @@ async def grade(live: Live, outcome: Outcome, resources: Mapping[str, object], l
     `outcome` is what the agent left, with `ended` set; the result is "scored" or "ungraded". Never raises, except
     cancellation.
     """
-    started, bill = monotonic(), Bill()
-    parts = live.plan.graders
-    contexts = [_context(live, outcome, resources, bill) for _ in parts]
-    if len(parts) == 1:
-        records = [await _ask(parts[0], contexts[0])]
-    else:
-        records = list(await asyncio.gather(*(_ask(part, ctx) for part, ctx in zip(parts, contexts, strict=True))))
-    scores = {part.name: record for part, record in zip(parts, records, strict=True)}
+    started = monotonic()
+    bills = [Bill() for _ in live.plan.graders]
+    asked = [
+        _ask(part, _context(live, outcome, resources, bill), bill)
+        for part, bill in zip(live.plan.graders, bills, strict=True)
+    ]
+    records = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
+    scores = {part.name: record for part, record in zip(live.plan.graders, records, strict=True)}
     for name, record in scores.items():
         listen(Graded(outcome.request.rollout_id, monotonic(), name, record.value, record.reason, record.seconds))
-    graded = _judge(live, outcome, scores)
-    return replace(graded, cost=bill.added_to(outcome.cost), timing=_timed(outcome.timing, monotonic() - started))
+    costs = [cost for cost in (outcome.cost, *(bill.cost for bill in bills)) if cost is not None]
+    timing = _timed(outcome.timing, monotonic() - started)
+    return _judged(live, outcome, scores, sum(costs) if costs else None, timing)
 
 
 def _timed(timing: Mapping[str, float], seconds: float) -> dict[str, float]:
@@ -59,7 +63,7 @@ async def grade_outcome(live: Live, outcome: Outcome) -> Outcome:
     try:
         async with open_resources(live, ignore, outcome.request.rollout_id) as resources:
             return await grade(live, bare, resources)
-    except (GraderError, Attributed) as error:
+    except (RolloutError, Attributed) as error:
         failure = failure_of(error)
         return replace(bare, status="ungraded", stop_reason=failure.kind, failure=failure)
 
@@ -90,10 +94,12 @@ def _context(live: Live, outcome: Outcome, resources: Mapping[str, object], bill
     )
 
 
-async def _ask(part: GraderPart, ctx: GraderContext) -> ScoreRecord:
+async def _ask(part: GraderPart, ctx: GraderContext, bill: Bill) -> ScoreRecord:
     started = monotonic()
     try:
         score = await _score(part, ctx)
+        if bill.unanswered is not None:
+            raise bill.unanswered  # swallowed by the grader: what it made up instead is no score
     except Exception as error:
         failure = failure_of(error, "grader", "grader_error")
         return ScoreRecord(None, failure.message, failure, seconds=monotonic() - started)
@@ -101,13 +107,19 @@ async def _ask(part: GraderPart, ctx: GraderContext) -> ScoreRecord:
 
 
 async def _score(part: GraderPart, ctx: GraderContext) -> Score:
-    deadline = asyncio.timeout(part.timeout)
+    if part.timeout is None:
+        return await _grade(part, ctx)
     try:
-        async with deadline:
-            with boundary("grader", "grader_error"):
-                return _as_score(part.name, await part.grader.grade(ctx), ctx)
-    except TimeoutError as error:
-        raise GraderTimeout(f"grader {part.name!r} did not answer within {part.timeout:g} s") from error
+        return await alone(_grade(part, ctx), part.timeout)
+    except DeadlinePassed:
+        raise GraderTimeout(f"grader {part.name!r} did not answer within {part.timeout:g} s") from None
+    except SelfCancelled:
+        raise GraderError(f"grader {part.name!r} cancelled its own task") from None
+
+
+async def _grade(part: GraderPart, ctx: GraderContext) -> Score:
+    with _GRADER:
+        return _as_score(part.name, await part.grader.grade(ctx), ctx)
 
 
 def _as_score(name: str, given: Score | float | None, ctx: GraderContext) -> Score:
@@ -118,18 +130,33 @@ def _as_score(name: str, given: Score | float | None, ctx: GraderContext) -> Sco
             f"grader {name!r} gave no score: return a number, or call `ctx.set_reward(...)`", kind="grader_silent"
         )
     try:
-        score = given if isinstance(given, Score) else Score(finite(given))
-        return replace(score, value=finite(score.value))
+        if not isinstance(given, Score):
+            return Score(finite(given))
+        value = finite(given.value)
+        return given if type(given.value) is float else replace(given, value=value)
     except ValueError as error:
         raise GraderError(f"grader {name!r}: {error}", kind="grader_bad_score") from error
 
 
-def _judge(live: Live, outcome: Outcome, scores: Mapping[str, ScoreRecord]) -> Outcome:
+def _judged(
+    live: Live, outcome: Outcome, scores: Mapping[str, ScoreRecord], cost: float | None, timing: Mapping[str, float]
+) -> Outcome:
     made = combine({name: record.value for name, record in scores.items()}, live.plan.reward, live.plan.required)
-    if made.reward is not None:
-        return replace(outcome, status="scored", stop_reason=outcome.ended, reward=made.reward, scores=scores)
-    failure = _why_none(scores, made.missing)
-    return replace(outcome, status="ungraded", stop_reason=failure.kind, reward=None, scores=scores, failure=failure)
+    failure = None if made.reward is not None else _why_none(scores, made.missing)
+    status: Status = "scored" if failure is None else "ungraded"
+    return Outcome(
+        outcome.request,
+        status,
+        outcome.ended if failure is None else failure.kind,
+        made.reward,
+        scores,
+        failure,
+        outcome.sample,
+        outcome.usage,
+        cost,
+        timing,
+        outcome.ended,
+    )
 
 
 def _why_none(scores: Mapping[str, ScoreRecord], missing: list[str]) -> Failure:

@@ -83,8 +83,9 @@ class Pool:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
-        if not task.cancelled() and (error := task.exception()) is not None and self._error is None:
+        stop = self._tasks.pop(task)
+        error = _lost(stop) if task.cancelled() else task.exception()
+        if error is not None and self._error is None:
             self._error = error
         self._idle.set()
 
@@ -99,9 +100,19 @@ class Pool:
             raise error
 
     async def _settle(self) -> None:
+        """Wait for all that runs. Who cancels us meanwhile is in a hurry: what still cleans up is cancelled again."""
         while self._tasks:
-            await asyncio.wait(list(self._tasks))
+            try:
+                await asyncio.wait(list(self._tasks))
+            except asyncio.CancelledError:
+                for task in self._tasks:
+                    task.cancel()
         self._error = None
+
+
+def _lost(stop: Stop) -> BaseException | None:
+    """What is wrong with a task that ended cancelled: nothing, if we had asked for it."""
+    return None if stop.reason is not None else RuntimeError("a rollout was cancelled, but not by the pool it plays in")
 
 
 async def _played(play: Callable[[T], Awaitable[None]], item: T) -> None:

@@ -37,8 +37,8 @@ async def open_resources(
             raise _late(opened, live, seconds)
         yield opened.values
     finally:
-        for name, error in await opened.close():
-            failure = failure_of(error, "tool", "resource_failed")
+        for name, problem in await opened.close():
+            failure = failure_of(problem, "tool", "resource_failed")
             tell(Logged(rollout_id, monotonic(), "resource_close_failed", {"resource": name, **failure.to_json()}))
 
 

@@ -9,24 +9,30 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from runner.build.live import Live
 from runner.records.completion import Caller
 from runner.records.event import Event, Listener, RolloutEnded, RolloutStarted, ignore
-from runner.records.failure import Failure, LimitReached, RolloutError, WorkflowError
+from runner.records.failure import ControllerError, Failure, LimitReached, RolloutError, WorkflowError
+from runner.records.limits import Limits
 from runner.records.message import Message
 from runner.records.rollout import Outcome, RolloutRequest, Status
+from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
-from runner.runtime.driver import RolloutDriver, merge_sampling
+from runner.runtime.driver import RolloutDriver
 from runner.runtime.grading import grade, settle_limit
 from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
+from runner.runtime.sampling import merge_sampling
 from runner.runtime.stop import current_stop
 from runner.tools.tool import ToolScope
 from runner.workflows.workflow import AgentWorkflowContext, AgentWorkflowOutput
+
+_WORKFLOW = boundary("workflow", "agent_error")
 
 
 async def run_rollout(live: Live, request: RolloutRequest, listen: Listener = ignore) -> Outcome:
@@ -45,17 +51,19 @@ class _Ended:
     stop_reason: str
     messages: list[Message] | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Rollout:
-    __slots__ = ("_budget", "_caller", "_listen", "_live", "_recorder", "_request", "_started")
+    __slots__ = ("_budget", "_caller", "_listen", "_live", "_misfit", "_recorder", "_request", "_started")
 
     def __init__(self, live: Live, request: RolloutRequest, listen: Listener) -> None:
         self._live = live
         self._request = request
         self._listen = listen
         self._started = time.time()
-        self._budget = Budget(live.plan.limits.override(request.limits))
+        limits, self._misfit = _limits(live, request)
+        self._budget = Budget(limits)
         self._recorder = Recorder(request.prompt)
         self._caller = Caller(request.rollout_id, request.row, request.attempt)
 
@@ -78,53 +86,62 @@ class _Rollout:
 
     async def _open(self) -> Outcome:
         try:
-            async with open_resources(self._live, self._tell, self._id) as resources:
-                ended = await self._act(resources)
-                return await self._grade(ended, resources)
+            if self._misfit is not None:
+                raise self._misfit
+            if not self._live.plan.rollout_resources:
+                return await self._act_and_grade(self._live.resources)
+            async with open_resources(self._live, self._tell, self._id, self._budget.remaining()) as resources:
+                return await self._act_and_grade(resources)
         except (RolloutError, Attributed) as error:
             return self._failed(failure_of(error))
 
+    async def _act_and_grade(self, resources: Mapping[str, Any]) -> Outcome:
+        left = self._outcome("ungraded", await self._act(resources))
+        return settle_limit(self._live, left) or await grade(self._live, left, resources, self._tell)
+
     async def _act(self, resources: Mapping[str, Any]) -> _Ended:
-        deadline = asyncio.timeout(self._budget.remaining())
-        try:
-            async with deadline:
-                ended = await self._run_workflow(resources)
-        except TimeoutError as error:
-            raise self._timed_out() from error
-        if deadline.expired():
-            # The workflow outran its deadline without yielding, or swallowed the cancellation: still a time-out.
-            raise self._timed_out()
-        return ended
-
-    def _timed_out(self) -> WorkflowError:
-        return WorkflowError(
-            f"not finished within `[limits] time` of {self._budget.limits.time:g} s, in turn {self._budget.turns}",
-            kind="rollout_timeout",
-        )
-
-    async def _run_workflow(self, resources: Mapping[str, Any]) -> _Ended:
-        try:
-            with boundary("workflow", "agent_error"):
-                workflow = self._live.plan.make_workflow()
-                output = await workflow.run(self._context(workflow.config, resources))
-        except LimitReached as error:
-            return _Ended(error.kind)
-        except (RolloutError, Attributed):
-            if self._budget.tripped is not None:
-                return _Ended(self._budget.tripped.kind)
-            raise
-        ended = _read_output(output)
-        if self._budget.tripped is not None:
-            return _Ended(self._budget.tripped.kind, ended.messages, ended.metrics)
-        return ended
-
-    def _context(self, config: Any, resources: Mapping[str, Any]) -> AgentWorkflowContext[Any]:
-        request = self._request
-        sampling = merge_sampling(self._live.plan.sampling_for(request), request.sampling)
         scope = ToolScope(self._caller, resources)
+        sampling = merge_sampling(self._live.plan.sampling_for(self._request), self._request.sampling)
         driver = RolloutDriver(self._live, self._caller, sampling, self._budget, scope, self._tell)
+        try:
+            return await alone(self._run_workflow(driver, resources), self._budget.remaining())
+        except DeadlinePassed as passed:
+            late = self._budget.timed_out()
+            if passed.abandoned:
+                late.add_note("it swallows its cancellation and runs on")
+            raise late from None
+        except SelfCancelled:
+            raise WorkflowError("the workflow cancelled its own task, nobody cancelled the rollout") from None
+        finally:
+            driver.close()
+
+    async def _run_workflow(self, driver: RolloutDriver, resources: Mapping[str, Any]) -> _Ended:
+        """How the agent stopped. Whatever it swallowed on the way, a limit or a failure, still counts."""
+        try:
+            with _WORKFLOW:
+                workflow = self._live.plan.make_workflow()
+                output = await workflow.run(self._context(workflow.config, driver, resources))
+        except (RolloutError, Attributed) as error:
+            return self._stopped_by(error)
+        ended = _read_output(output)
+        if driver.broken is not None:
+            raise Attributed(driver.broken)
+        tripped = self._budget.tripped
+        return ended if tripped is None else _Ended(tripped.kind, ended.messages, ended.metrics, ended.info)
+
+    def _stopped_by(self, error: RolloutError | Attributed) -> _Ended:
+        """A limit that fired is the reason, unless what was raised is a fault of the infrastructure."""
+        tripped = self._budget.tripped
+        if tripped is not None and (error is tripped or failure_of(error).boundary == "workflow"):
+            return _Ended(tripped.kind)
+        if isinstance(error, LimitReached):
+            raise WorkflowError(f"LimitReached was raised by the code itself, no limit fired: {error}") from error
+        raise error
+
+    def _context(self, config: Any, driver: RolloutDriver, resources: Mapping[str, Any]) -> AgentWorkflowContext[Any]:
+        request = self._request
         return AgentWorkflowContext(
-            prompt=[dict(message) for message in request.prompt],
+            prompt=[_own(message) for message in request.prompt],
             config=config,
             metadata=request.row,
             rollout_id=request.rollout_id,
@@ -133,42 +150,53 @@ class _Rollout:
             resources=resources,
         )
 
-    async def _grade(self, ended: _Ended, resources: Mapping[str, Any]) -> Outcome:
-        left = self._outcome("ungraded", ended.stop_reason, ended=ended)
-        return settle_limit(self._live, left) or await grade(self._live, left, resources, self._tell)
-
     def _failed(self, failure: Failure) -> Outcome:
-        return self._outcome("failed", failure.kind, failure=failure)
+        return self._outcome("failed", _Ended(failure.kind), failure)
 
     def _cancelled(self) -> Outcome:
         stop, task = current_stop.get(), asyncio.current_task()
         if stop is None or stop.reason is None or task is None:
             raise asyncio.CancelledError
-        task.uncancel()
-        return self._outcome("cancelled", stop.reason)
+        while task.uncancel() > 0:
+            pass  # asked more than once; the outcome that comes of it still has to be written
+        return self._outcome("cancelled", _Ended(stop.reason))
 
-    def _outcome(
-        self, status: Status, stop_reason: str, *, failure: Failure | None = None, ended: _Ended | None = None
-    ) -> Outcome:
-        ended = ended or _Ended(stop_reason)
+    def _outcome(self, status: Status, ended: _Ended, failure: Failure | None = None) -> Outcome:
         recorder, budget = self._recorder, self._budget
         timing = {
             "started": round(self._started, 3),
             "total": round(budget.elapsed(), 6),
             "model": round(recorder.model_seconds, 6),
             "tool": round(recorder.tool_seconds, 6),
+            "grade": 0.0,
         }
         return Outcome(
             self._request,
             status,
-            stop_reason,
+            ended.stop_reason,
             failure=failure,
-            sample=recorder.sample(ended.messages, {"turns": budget.turns, **ended.metrics}),
+            sample=recorder.sample(ended.messages, {"turns": budget.turns, **ended.metrics}, ended.info),
             usage=budget.usage,
             cost=budget.cost,
             timing=timing,
             ended=ended.stop_reason,
         )
+
+
+def _limits(live: Live, request: RolloutRequest) -> tuple[Limits, ControllerError | None]:
+    """The file's limits with the request's own in place; an error instead of limits that cannot be."""
+    limits = live.plan.limits
+    try:
+        return limits.override(request.limits), None
+    except (KeyError, ValueError) as error:
+        return limits, ControllerError(f"the request's limits: {error.args[0]}", kind="bad_limits")
+
+
+def _own(message: Message) -> Message:
+    """A copy that the workflow may edit: attempts of one row share the prompt."""
+    if all(isinstance(value, str) for value in message.values()):
+        return dict(message)
+    return deepcopy(message)
 
 
 def _read_output(output: Any) -> _Ended:
@@ -181,7 +209,7 @@ def _read_output(output: Any) -> _Ended:
             if not isinstance(value, int | float) or not math.isfinite(value):
                 raise WorkflowError(f"metric {name!r} must be a finite number, found {value!r}", kind="bad_return")
         messages = None if output.messages is None else _checked(output.messages)
-        return _Ended(output.stop_reason or "final_answer", messages, output.metrics)
+        return _Ended(output.stop_reason or "final_answer", messages, output.metrics, output.info)
     if isinstance(output, list):
         return _Ended("final_answer", _checked(output))
     raise WorkflowError(

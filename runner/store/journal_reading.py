@@ -1,6 +1,7 @@
 """Reading a journal: streaming, and by offset.
 
 A last line without its end is torn: no reader takes it, and `mend_tail` moves it away before anything is appended.
+Zeros in a line are what a power failure leaves of a batch that was not synced yet: such a line is nobody's record.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BLOCK = 1 << 16
 
 
 def read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every record with its offset, streaming; nothing if there is no file. A torn last line is left out.
+    """Every record with its offset, streaming; nothing if there is no file. A torn last line and zeros are left out.
 
     Raises `StoreError` with `file:line` for a line that is no record, or one that another version wrote.
     """
@@ -29,7 +30,8 @@ def read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     return
-                yield offset, _parse(line, f"{path}:{number}")
+                if b"\0" not in line:
+                    yield offset, _parse(line, f"{path}:{number}")
                 offset += len(line)
     except FileNotFoundError:
         return

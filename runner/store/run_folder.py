@@ -88,8 +88,12 @@ class RunFolder:
         write_json(self.summary_path, summary)
 
     def lock(self) -> RunLock:
-        """Take the run for this process. Raises `RunLocked` if another one has it."""
-        return RunLock.acquire(self.lock_path)
+        """Take the run for this process, and sweep away what a killed one left half written. Raises `RunLocked`."""
+        lock = RunLock.acquire(self.lock_path)
+        for name in _OURS:
+            for half in self.path.glob(f".{name}.*"):
+                half.unlink(missing_ok=True)
+        return lock
 
     def archive(self) -> Path:
         """Move the whole run to `<name>.<date>-<time>` beside it, and return that path; nothing is deleted.
@@ -119,7 +123,7 @@ class RunFolder:
                 f"{self.path}: has rollouts.jsonl and no manifest.json, so nobody knows what was run",
                 "use `--fresh` to move it aside, or another `--output`",
             )
-        found = [each.name for each in self.path.iterdir() if each.name != "run.lock" and each.name not in _OURS]
+        found = [each.name for each in self.path.iterdir() if not _is_ours(each.name)]
         if found:
             shown = ", ".join(sorted(found)[:3])
             raise StoreError(f"{self.path}: is not a run: it holds {shown}", "choose another `--output`")
@@ -134,6 +138,11 @@ class RunFolder:
         if not isinstance(value, dict):
             raise StoreError(f"{path}: holds no JSON object", "the run can be moved aside with `--fresh`")
         return value
+
+
+def _is_ours(name: str) -> bool:
+    """Also what `write_whole` had not finished when its process was killed."""
+    return name == "run.lock" or name in _OURS or (name.startswith(".") and name[1:].rpartition(".")[0] in _OURS)
 
 
 def check_schema(found: Any, ours: str, where: str) -> None:

@@ -94,10 +94,10 @@ def _a(word: str) -> str:
 
 def _of_class(target: type[Any], name: str) -> tuple[Callable[[Any], Any], Any]:
     if not issubclass(target, AgentWorkflow):
-        raise WorkflowMisfit(f"`{name}` is not a subclass of `AgentWorkflow`")
+        raise WorkflowMisfit(f"`{name}` is not a subclass of `AgentWorkflow`; inherit from it, or name another class")
     if inspect.isabstract(target):
         missing = ", ".join(f"`{each}`" for each in sorted(target.__abstractmethods__))
-        raise WorkflowMisfit(f"`{name}` is abstract: it does not define {missing}")
+        raise WorkflowMisfit(f"`{name}` is abstract: it does not define {missing}; define it, or name a class that does")
     _check_run(target.run, f"`{name}.run`", bound=isinstance(inspect.getattr_static(target, "run"), staticmethod))
     takes = _positional(target, name)
     return (target if takes else lambda _: target()), config_type_of(target)
@@ -117,7 +117,7 @@ def _check_run(run: Any, name: str, *, bound: bool) -> None:
     if inspect.isasyncgenfunction(run):
         raise WorkflowMisfit(f"{name} yields; it must return its messages")
     if not inspect.iscoroutinefunction(run):
-        raise WorkflowMisfit(f"{name} must be `async def`")
+        raise WorkflowMisfit(f"{name} must be `async def`; put `async` before its `def`")
     signature = inspect.signature(run)
     try:
         signature.bind(*([None] if bound else [None, None]))

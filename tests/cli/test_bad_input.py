@@ -49,7 +49,7 @@ CASES: list[tuple[str, list[str], int, str]] = [
     ("a dataset that is not there", ["eval", "god.jsonl"], 1, "god.jsonl"),
     ("an empty dataset", ["eval", "empty.jsonl"], 1, "empty.jsonl"),
     ("a folder as dataset", ["eval", "folder"], 1, "folder"),
-    ("a dataset of another kind", ["eval", "rows.xlsx"], 1, "jsonl"),
+    ("a dataset of another kind", ["eval", "rows.xlsx"], 1, "zip archive"),
     ("a line that is no JSON", ["eval", "broken.jsonl"], 1, "broken.jsonl:2"),
     ("a row without the column", ["validate", "--dataset", "lacks.jsonl"], 1, "lacks.jsonl"),
     ("an unknown command", ["evla"], 1, "did you mean `eval`?"),

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ARITHMETIC = str(ROOT / "configs" / "arithmetic")
-REFERENCE = str(ROOT / "tests" / "cli" / "reference")
+REFERENCE = str(ROOT / "tests" / "good" / "reference")
 
 HEAVY = {"litellm", "openai", "httpx", "aiohttp", "pyarrow", "sympy", "math_verify", "latex2sympy2_extended", "rich"}
 

@@ -25,6 +25,14 @@ _KEYWORDS = (
     "maxContains", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
     "type", "definitions", "dependencies", "additionalItems",
 )  # fmt: skip
+_REGEX = {
+    "missing ), unterminated subpattern": ("a group is never closed", "add `)`, or write `\\(` for the character"),
+    "unbalanced parenthesis": ("a `)` closes nothing", "remove it, or write `\\)` for the character"),
+    "multiple repeat": ("two repeats follow one another", "remove one, or write `\\` before it for the character"),
+    "nothing to repeat": ("nothing stands before the repeat", "write `\\` before it for the character"),
+    "unterminated character set": ("a `[` is never closed", "add `]`, or write `\\[` for the character"),
+}
+"""The usual slips, by the words of `re`: what is wrong, and what to do."""
 
 
 def check_contents(check: Checking) -> None:
@@ -58,7 +66,8 @@ def _regex(check: Checking, path: Path, pattern: str) -> re.Pattern[str] | None:
     except re.error as error:
         place = check.place(path)
         where = inside_string(place, error.pos) if place is not None and error.pos is not None else None
-        check.report("bad-regex", path, f"`{pattern}` is not a regular expression: {error.msg}", "here", place=where)
+        fact, label = _REGEX.get(error.msg, (error.msg, "here"))
+        check.report("bad-regex", path, f"`{pattern}` is not a regular expression: {fact}", label, place=where)
     except (OverflowError, RecursionError):
         check.report("bad-regex", path, "this regular expression is too large")
     return None

@@ -57,7 +57,7 @@ def _weights(check: Checking, names: list[str]) -> None:
             "unused-weight", ("reward", "measured"), "every grader is only measured, so nothing makes a reward"
         )
     elif all(reward.weights.get(name, 1.0) == 0 for name in counted):
-        check.report("unused-weight", ("reward", "weights"), "all weights are zero, so nothing makes a reward")
+        check.report("unused-weight", ("reward", "weights"), "all weights are zero, so nothing makes a reward", "give one more than 0")
     elif reward.weights and reward.combine in ("min", "product", "all"):
         message = f'`combine = "{reward.combine}"` has no use for weights'
         check.warn("unused-weight", ("reward", "weights"), message, "remove them", key=True)

@@ -1,2 +1,10 @@
-def search(query: str) -> str
-    return query
+"""A module whose last line lost its indentation."""
+
+from __future__ import annotations
+
+
+def search(query: str) -> str:
+    text = query.strip()
+
+
+return text  # noqa: F706, F821

@@ -1,0 +1,134 @@
+"""Graders that raise, hang or return what is no number: ungraded, and never a score of 0."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+WORKFLOW = """\
+[workflow]
+name  = "it"
+user  = "{{ row.how }}"
+label = "1"
+
+[model]
+id       = "scripted/pupil"
+provider = "scripted"
+rules    = [{ reply = "1" }]
+
+[graders.thread]
+kind    = "python"
+call    = "./graders.py:thread"
+timeout = "500ms"
+[graders.loop]
+kind    = "python"
+call    = "./graders.py:loop"
+timeout = "500ms"
+
+[dataset]
+path = "rows.jsonl"
+id   = "how"
+"""
+
+GRADERS = '''\
+import asyncio, sys, time
+
+def _do(how):
+    if how == "raise": raise ValueError("it is broken")
+    if how == "exit": sys.exit(0)
+    if how == "cancel": raise asyncio.CancelledError
+    if how == "stop": raise StopIteration
+    if how == "nan": return float("nan")
+    if how == "inf": return float("inf")
+    if how == "text": return "1.0"
+    if how == "none": return None
+    if how == "list": return [1.0]
+    if how == "two": return {"score": 1.0, "reward": 0.0}
+    if how == "nan inside": return {"score": float("nan"), "reason": "odd"}
+    if how == "odd details": return {"score": 0.5, "reason": "half \\ud83d", "object": object(), "nan": float("nan")}
+    if how == "too much": return {"score": 1.0, "reason": "x" * 5_000_000}
+    return 1.0
+
+def thread(solution_str, ground_truth, extra_info):
+    how = extra_info.get("how") or extra_info["row"]["how"]
+    if how == "hang": time.sleep(30)
+    return _do(how)
+
+async def loop(solution_str, ground_truth, extra_info):
+    how = extra_info.get("how") or extra_info["row"]["how"]
+    if how == "hang": await asyncio.sleep(30)
+    return _do(how)
+'''
+
+KINDS = {
+    "raise": "grader_error",
+    "exit": "grader_error",
+    "cancel": "grader_error",
+    "stop": "grader_error",
+    "nan": "grader_bad_score",
+    "inf": "grader_bad_score",
+    "text": "grader_bad_score",
+    "none": "grader_silent",
+    "list": "grader_bad_score",
+    "two": "grader_bad_score",
+    "nan inside": "grader_bad_score",
+    "hang": "grader_timeout",
+}
+
+
+@pytest.fixture
+def graded(project: Any) -> Any:
+    project.write("workflow.toml", WORKFLOW)
+    project.write("graders.py", GRADERS)
+    hows = [*KINDS, "odd details", "too much", *(f"fine {n}" for n in range(30))]
+    project.write("rows.jsonl", "".join(json.dumps({"how": how}) + "\n" for how in hows))
+    return project
+
+
+def test_a_grader_that_cannot_speak_leaves_no_score(graded: Any) -> None:
+    started = time.monotonic()
+    done = graded.run("eval", "--json")
+    assert time.monotonic() - started < 10
+    summary = json.loads(done.out)
+    assert summary["outcomes"]["ungraded"] == len(KINDS) and summary["outcomes"]["scored"] == 32
+    assert summary["reward"]["n"] == 32, "no ungraded rollout is in the mean"
+    assert summary["reward"]["mean"] == pytest.approx(31.5 / 32)
+    for how, kind in KINDS.items():
+        line = graded.last()[how, 0]
+        assert (line["outcome"], line["reward"], line["stop_reason"]) == ("ungraded", None, kind), how
+        assert (line["failure"]["boundary"], line["failure"]["kind"]) == ("grader", kind), how
+        assert all(score["value"] is None for score in line["scores"].values()), how
+    odd = graded.last()["odd details", 0]
+    assert odd["reward"] == 0.5
+    assert graded.last()["too much", 0]["reward"] == 1.0
+    exported = graded.run("export", "runs/it", "--format", "jsonl").out.splitlines()
+    assert len(exported) == 32, "training rows are made of scored rollouts only"
+
+
+def test_a_mended_grader_grades_again_without_playing(graded: Any) -> None:
+    graded.run("eval", "-q")
+    before = graded.last()
+    graded.write("graders.py", GRADERS.replace('    if how == "raise"', '    return 1.0\n    if how == "raise"')
+                 .replace("sleep(30)", "sleep(0)"))  # fmt: skip
+    done = graded.run("eval")
+    assert "44 re-graded, 0 to run" in done.err and "graders." in done.err
+    after = graded.last()
+    assert {line["reward"] for line in after.values()} == {1.0}
+    assert all(after[key]["messages"] == before[key]["messages"] for key in before)
+
+
+def test_retry_failed_grades_the_ungraded_again(graded: Any) -> None:
+    graded.run("eval", "-q")
+    done = graded.run("eval", "--retry-failed")
+    assert f"{len(KINDS)} re-graded" in done.err
+    assert graded.summary()["outcomes"]["ungraded"] == len(KINDS)
+
+
+def test_an_optional_grader_that_breaks_does_not_cost_the_reward(graded: Any) -> None:
+    graded.run("eval", "-q", "--set", "graders.thread.required=false", "--set", "graders.loop.required=false",
+               "--rows", "0-11")  # fmt: skip
+    lines = graded.last().values()
+    assert all(line["outcome"] == "ungraded" and line["reward"] is None for line in lines), "none was left to speak"
