@@ -21,6 +21,7 @@ from runner.batch.past_run import PastRun
 from runner.batch.plan import Digests
 from runner.batch.write import line_of, outcome_of, regraded
 from runner.datasets.dataset import DatasetError, Row
+from runner.models.absent import AbsentModel
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.pool import Pool
@@ -70,7 +71,7 @@ async def regrade(plan: Plan, path: Path, *, everything: bool = False) -> tuple[
         history = PastRun(folder).history
         digests = Digests.of(plan.facts)
         items = list(_owed(plan, history, digests, everything, count))
-        async with Journal.open(folder.journal_path) as journal, plan.open() as live:
+        async with Journal.open(folder.journal_path) as journal, plan.open(model=AbsentModel("a regrade asks no policy")) as live:
 
             async def play(item: _Item) -> None:
                 await _grade(live, journal, item, digests, count)

@@ -105,9 +105,11 @@ async def evaluate(
 ) -> RunResult:
     """Run, or go on with, an evaluation, and write its summary.
 
-    Raises `StoreError` (locked, disk full, another version), `DatasetError`; a rollout that fails raises nothing.
+    Raises `ConfigError` (no model), `StoreError` (locked, disk full, another version), `DatasetError`; a rollout that
+    fails raises nothing.
     """
     dataset_of(plan)
+    plan.require_model()
     with ExitStack() as stack:
         folder = _take(run_folder(plan, options), options, stack)
         run_plan, chooser = plan_run(plan, options)

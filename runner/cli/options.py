@@ -67,7 +67,7 @@ def _hint(folder: Path, wanted: str) -> str:
         names = sorted(found.name for found in folder.glob("*.toml"))
     except OSError:
         names = []
-    near = get_close_matches(wanted, names, n=1) or names[:1]
+    near = get_close_matches(wanted, names, n=1) or [name for name in names if name == DEFAULT.name]
     if near:
         return f"did you mean `{folder / near[0]}`?"
     return "name a file with `-w FILE`, or write a new project with `osmosis-run init`"

@@ -160,7 +160,12 @@ class _Gathering:
             try:
                 value = parse_value(override.text)
             except ValueError:
-                self.bad(override, f"the value of `{override.key}` is no TOML", "a bracket or a quote is not closed", override.text)
+                self.bad(
+                    override,
+                    f"the value of `{override.key}` is no TOML",
+                    "a bracket or a quote is not closed",
+                    override.text,
+                )
                 return None
         if value is ABSENT:
             self.bad(override, f"`{override.key}` is given no value", "write `KEY=VALUE`")

@@ -77,7 +77,6 @@ def money_text(dollars: float) -> str:
     return f"{dollars:g} USD"
 
 
-_EXAMPLES = {"a duration": '"90s"', "a size": '"512MiB"', "an amount of money": '"0.25 USD"'}
 _WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
 
 
@@ -85,22 +84,22 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _refuse(what: str, value: Any, example: str) -> PydanticCustomError:
+def _refuse(what: str, value: Any, unit: str, example: str) -> PydanticCustomError:
     """The error every quantity raises; `load` makes its words from the context."""
-    known = isinstance(value, str) and example not in _EXAMPLES.values()
-    cure = f"write a unit: `{example}`" if known or _number(value) else f"for example `{example}`"
+    meant = _meant(value, unit)
+    cure = f'write a unit: `"{meant}"`' if meant else f'for example `"{example}"`'
     return PydanticCustomError("quantity", "{what}", {"what": what, "cure": cure, "bare": _number(value)})
 
 
-def _example(value: Any, unit: str, otherwise: str) -> str:
-    """How `value` was probably meant: with the unit put on, or without stray spaces."""
+def _meant(value: Any, unit: str) -> str | None:
+    """How `value` was probably meant: with the unit put on, its word shortened, or without stray spaces."""
     bare = value.replace(" ", "") if isinstance(value, str) else f"{value:g}" if _number(value) else ""
     if re.fullmatch(_NUMBER, bare):
-        return f'"{bare}{unit}"'
+        return bare + unit
     worded = re.fullmatch(rf"({_NUMBER})([a-z]+?)s?", bare)
     if worded and unit == "s" and worded[2] in _WORDS:
-        return f'"{worded[1]}{_WORDS[worded[2]]}"'
-    return f'"{bare}"' if bare and parse_duration(bare) is not None else f'"{otherwise}"'
+        return worded[1] + _WORDS[worded[2]]
+    return bare if unit == "s" and parse_duration(bare) is not None else None
 
 
 def _zero_or_more(value: Any) -> Any:
@@ -108,7 +107,7 @@ def _zero_or_more(value: Any) -> Any:
     if parsed is None:
         if isinstance(value, str) and value.startswith("-") and parse_duration(value[1:]) is not None:
             raise PydanticCustomError("too_small", "longer than 0s", {"bound": "longer than 0s"})
-        raise _refuse("a duration", value, _example(value, "s", "90s"))
+        raise _refuse("a duration", value, "s", "90s")
     return parsed
 
 
@@ -122,14 +121,14 @@ def _positive(value: Any) -> Any:
 def _bytes(value: Any) -> Any:
     parsed = parse_size(value) if isinstance(value, str) else None
     if parsed is None:
-        raise _refuse("a size", value, _example(value, "MiB", "512MiB"))
+        raise _refuse("a size", value, "MiB", "512MiB")
     return parsed
 
 
 def _dollars(value: Any) -> Any:
     parsed = parse_money(value) if isinstance(value, str) else None
     if parsed is None:
-        raise _refuse("an amount of money", value, _example(value, " USD", "0.25 USD"))
+        raise _refuse("an amount of money", value, " USD", "0.25 USD")
     if parsed <= 0:
         raise PydanticCustomError("too_small", "more than 0 USD", {"bound": "more than 0 USD"})
     return parsed

@@ -85,7 +85,8 @@ def _missing(case: Case) -> Diagnostic:
     parent, key = case.path[:-1], case.path[-1]
     place = case.origins.key_place(parent)
     if isinstance(key, int):
-        return Diagnostic("wrong-type", f"`{dotted(parent)}` must hold two numbers", case.origins.value_place(parent))
+        message, where = f"`{dotted(parent)}` must hold two numbers", case.origins.value_place(parent)
+        return Diagnostic("wrong-type", message, where, "write `[low, high]`")
     label = f"add `{key} = {_sample(case)}`"
     return Diagnostic("missing-key", f"`{dotted(parent)}` needs `{key}`", place, label)
 

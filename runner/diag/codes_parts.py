@@ -38,7 +38,7 @@ PART_CODES = (
     Code(
         "signature-missing",
         "the function requires a parameter that nobody gives",
-        "A parameter without a default is neither in the schema nor injected nor in `config`, so every call would fail.",
+        "A parameter without a default is neither in the schema nor injected nor in `config`: every call would fail.",
         'parameters = { type = "object", properties = {} }\n# def search(query: str): ...',
         "Add it to the schema (or to `config`), inject it with `inject`, or give it a default in the function.",
     ),
@@ -67,7 +67,7 @@ PART_CODES = (
     Code(
         "signature-inject",
         "an injected argument does not fit the function or its schema",
-        "`inject` gives an argument that the function does not take, or one that the schema offers to the model as well.",
+        "`inject` gives an argument that the function does not take, or one that the schema offers the model too.",
         '[tools.lookup]\ninject = { database = "resource:orders" }     # def lookup(order_id: str, db): ...',
         "Name a parameter of the function, and leave what is injected out of the schema.",
     ),

@@ -92,7 +92,8 @@ def _adapter(each: Parameter) -> Any:
         adapter.json_schema()
     except (PydanticUserError, PydanticSchemaGenerationError):
         raise SignatureError(
-            f"the hint of `{each.name}`, `{_shown(hint)}`, has no JSON form; use a type that JSON has, or inject this parameter",
+            f"the hint of `{each.name}`, `{_shown(hint)}`, has no JSON form; "
+            "use a type that JSON has, or inject this parameter",
             each.name,
         ) from None
     return adapter

@@ -97,7 +97,9 @@ def _of_class(target: type[Any], name: str) -> tuple[Callable[[Any], Any], Any]:
         raise WorkflowMisfit(f"`{name}` is not a subclass of `AgentWorkflow`; inherit from it, or name another class")
     if inspect.isabstract(target):
         missing = ", ".join(f"`{each}`" for each in sorted(target.__abstractmethods__))
-        raise WorkflowMisfit(f"`{name}` is abstract: it does not define {missing}; define it, or name a class that does")
+        raise WorkflowMisfit(
+            f"`{name}` is abstract: it does not define {missing}; define it, or name a class that does"
+        )
     _check_run(target.run, f"`{name}.run`", bound=isinstance(inspect.getattr_static(target, "run"), staticmethod))
     takes = _positional(target, name)
     return (target if takes else lambda _: target()), config_type_of(target)

@@ -95,7 +95,7 @@ def test_every_finding_has_a_place_and_a_cure(name: str, batch: Batch) -> None:
         found = json.loads(line)
         assert found["file"] is not None
         assert found["line"] >= 1
-        assert (found["line"], found["column"]) < (found["end_line"], found["end_column"])
+        assert (found["line"], found["column"]) <= (found["end_line"], found["end_column"])
         cure = found["label"] or found["helps"] or found["notes"]
         assert cure or found["message"].count("`") >= 4, f"{found['message']}: what to do about it?"
 

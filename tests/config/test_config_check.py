@@ -38,13 +38,12 @@ CASES = [
         '[roles.judge]\nprovider = "scripted"\nrules = [{ reply = "x" }]\n',
         [
             "7:8 unknown-role: no role is called `jugde` | did you mean `judge`?",
-            "W 9:8 no-effect: no grader uses the role `judge` | remove it",
         ],
     ),
     (
         '[graders.r]\nkind = "rubric"\ncriteria = [{ id = "a", text = "t" }, { id = "a", text = "u", levels = 3 }]\n',
         [
-            "5:10 unknown-role: no role is called `judge`",
+            "5:10 unknown-role: the rubric is judged by `judge`, and there is no such role | add `[roles.judge]`",
             "7:46 duplicate-name: two of the criteria are `a` | second use",
             "7:63 misplaced-key: `levels` goes with `likert` only, and `a` is `binary` | remove it",
         ],
@@ -54,7 +53,10 @@ CASES = [
         ["7:20 unknown-tool: no tool is called `serach` | did you mean `search`?"],
     ),
     ("[reward]\nweights = { gg = 1.0 }\n", ["6:13 unknown-grader: no grader is called `gg` | did you mean `g`?"]),
-    ("[reward]\nweights = { g = 0 }\n", ["6:11 unused-weight: all weights are zero, so nothing makes a reward"]),
+    (
+        "[reward]\nweights = { g = 0 }\n",
+        ["6:11 unused-weight: all weights are zero, so nothing makes a reward | give one more than 0"],
+    ),
     (
         '[reward]\nmeasured = ["g"]\n',
         ["6:12 unused-weight: every grader is only measured, so nothing makes a reward"],
@@ -100,7 +102,7 @@ CASES = [
         [
             "6:21 bad-choice: no metric is called `rewrad` | did you mean `reward`?",
             "6:44 one-of: `eval.gates[1]` takes `min`, `max` or both | add one",
-            "6:67 gate-never: nothing is at least 2 and at most 1",
+            "6:67 gate-never: nothing is at least 2 and at most 1 | lower `min`",
         ],
     ),
     (
@@ -168,7 +170,10 @@ CASES = [
     ),
     (
         "[graders.x]\nkind = \"regex\"\npattern = 'a(b'\n",
-        ["7:13 bad-regex: `a(b` is not a regular expression: missing ), unterminated subpattern | here"],
+        [
+            "7:13 bad-regex: `a(b` is not a regular expression: a group is never closed"
+            " | add `)`, or write `\\(` for the character"
+        ],
     ),
     (
         "[graders.x]\nkind = \"exact\"\nextract = { regex = '(a)', group = 2 }\n",
@@ -176,7 +181,7 @@ CASES = [
     ),
     (
         '[graders.x]\nkind = "choice"\nchoices = ["A"]\n',
-        ["7:11 bad-value: a choice needs at least two choices, found 1 | add more"],
+        ["7:11 out-of-range: `graders.x.choices` must have 2 to 26 values, found 1 | 2 to 26"],
     ),
     (
         '[[graders.g.tests]]\nlabel = "x"\nexpect = 1\n',

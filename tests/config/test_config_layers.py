@@ -155,13 +155,15 @@ def test_a_diamond_is_no_cycle(inspect):
         (
             'workflow.user="x',
             [
-                'command line: --set workflow.user="x bad-override: the value of `workflow.user` is no TOML | strings need closing quotes'
+                'command line: --set workflow.user="x bad-override: the value of `workflow.user` is no TOML'
+                " | a bracket or a quote is not closed"
             ],
         ),
         (
             "eval.gates.0=1",
             [
                 "command line: --set eval.gates.0=1 bad-override: `eval.gates` is an array, and arrays are replaced whole"
+                " | set the whole array: `eval.gates = […]`"
             ],
         ),
     ],

@@ -19,7 +19,10 @@ CASES = [
     ('[workflow]\nagent = "tols"', ["2:9 unknown-kind: no agent is called `tols` | did you mean `tools`?"]),
     (
         '[workflow]\nagent = "a.b.Agent"',
-        ["2:9 unknown-kind: no agent is called `a.b.Agent`"],
+        [
+            "2:9 bad-reference: `workflow.agent` must name code as `package.module:name` or `./file.py:name`, found `a.b.Agent`"
+            " | put a colon before the name: `a.b:Agent`"
+        ],
     ),
     (
         "[workflow]\ntemperature = 1",
@@ -28,10 +31,7 @@ CASES = [
     ("[workflow]\nsytem = 'x'", ["2:1 unknown-key: `[workflow]` has no key `sytem` | did you mean `system`?"]),
     (
         "[workflow]\nuser = { fil = 'x' }",
-        [
-            '2:8 wrong-type: `workflow.user` must be a string or `{ file = "…" }`, found a table with other keys'
-            ' | write `"…"` or `{ file = "…" }`'
-        ],
+        ["2:10 unknown-key: `[workflow.user]` has no key `fil` | did you mean `file`?"],
     ),
     (
         '[sampling]\ntop_p = "0.95"',
@@ -57,7 +57,7 @@ CASES = [
     (
         '[sampling]\nseed = "random"',
         [
-            '2:8 wrong-type: `sampling.seed` must be a whole number or `"per-attempt"`, found a string'
+            '2:8 wrong-type: `sampling.seed` must be a whole number or `"per-attempt"`, found `random`'
             ' | expected a whole number or `"per-attempt"`'
         ],
     ),
@@ -82,7 +82,7 @@ CASES = [
     (
         "[limits]\ncost = 0.25",
         [
-            '2:8 bad-money: `limits.cost` must be an amount of money with a unit, found the number 0.25 | write a unit: `"0.25 USD"`'
+            '2:8 bad-money: `limits.cost` must be an amount of money in USD, found the number 0.25 | write a unit: `"0.25 USD"`'
         ],
     ),
     (
@@ -92,7 +92,7 @@ CASES = [
     (
         '[limits]\non_limit = "fail"',
         [
-            '2:12 wrong-type: `limits.on_limit` must be `"score"`, `"ungraded"` or `{ reward = 0.0 }`, found a string'
+            '2:12 wrong-type: `limits.on_limit` must be `"score"`, `"ungraded"` or `{ reward = 0.0 }`, found `fail`'
             ' | expected `"score"`, `"ungraded"` or `{ reward = 0.0 }`'
         ],
     ),
@@ -152,14 +152,17 @@ CASES = [
         '[model]\nid = "openai/x"\nbase_url = "localhost"',
         [
             "3:12 bad-value: `model.base_url` must be an address that begins with `http://` or `https://`, found `localhost`"
-            ' | base_url = "http://localhost:8000/v1"'
+            ' | for example `"http://localhost:8000/v1"`'
         ],
     ),
     (
         '[dataset]\nrows = "a-b"',
-        ['2:8 bad-value: `dataset.rows` must be places of rows, found `a-b` | rows = "3,7,10-20"'],
+        [
+            "2:8 bad-value: `dataset.rows` must be numbers of rows, counted from 0, found `a-b`"
+            ' | for example `"3,7,10-20"`'
+        ],
     ),
-    ("[reward]\nrange = [0.0]", ["2:9 wrong-type: `reward.range` must hold two numbers"]),
+    ("[reward]\nrange = [0.0]", ["2:9 wrong-type: `reward.range` must hold two numbers | write `[low, high]`"]),
     ("[env]\nPORT = 8080", ['2:8 wrong-type: `env.PORT` must be a string, found a number | add quotes: `"8080"`']),
     (
         "[env]\nDAY = 2026-01-01",

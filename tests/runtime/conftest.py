@@ -65,6 +65,7 @@ class Says:
     ) -> Completion:
         number = min(len(self.asked), len(self.answers) - 1)
         self.asked.append((list(messages), [tool.name for tool in tools], sampling))
+        await asyncio.sleep(0)  # as if it were far away: calls made at once are under way at once
         answer = self.answers[number]
         if isinstance(answer, BaseException):
             raise answer
@@ -79,7 +80,8 @@ class Project:
     """A folder. `toml` is put after a head with a scripted model; `workflow` goes into `[workflow]`."""
 
     folder: Path
-    plan: Plan | None = None
+    says = staticmethod(says)
+    Says = Says
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -88,8 +90,7 @@ class Project:
 
     def build(self, toml: str = EXACT, *, workflow: str = "", head: str = HEAD) -> Plan:
         text = head.replace("{workflow}", workflow) + textwrap.dedent(toml)
-        self.plan = build(load(self.write("workflow.toml", text)))
-        return self.plan
+        return build(load(self.write("workflow.toml", text)))
 
     def play(
         self,
@@ -110,6 +111,10 @@ class Project:
                 return await self.rollout(live, row, events=events)
 
         return asyncio.run(main())
+
+    @staticmethod
+    def row(data: dict[str, Any] | None = None) -> Row:
+        return a_row(data)
 
     @staticmethod
     async def rollout(
@@ -152,8 +157,3 @@ def check(outcome: Outcome) -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
-
-
-@pytest.fixture
-def say() -> Callable[..., Completion]:
-    return says

@@ -58,8 +58,7 @@ class Checking:
         listed = alternatives(names)
         notes = (f"{noun}s: {listed}",) if listed else (f"the file declares no {noun}",) if not names else ()
         label = f"did you mean `{near}`?" if near else ""
-        written = self.loaded.written(path)
-        place = self.loaded.origins.key_place(written) if key else self.place(path)
+        place = self.loaded.origins.key_place(self.loaded.written(path)) if key else self.place(path)
         fix = None
         if near is not None and place is not None:
             written = place.source.text[place.start : place.end]

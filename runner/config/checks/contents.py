@@ -91,7 +91,9 @@ def _extract(check: Checking, path: Path, grader: AnswerGrader) -> None:
 
 def _choices(check: Checking, path: Path, choices: tuple[str, ...]) -> None:
     if not 2 <= len(choices) <= 26:
-        check.report("out-of-range", path, f"`{dotted(path)}` must have 2 to 26 values, found {len(choices)}", "2 to 26")
+        check.report(
+            "out-of-range", path, f"`{dotted(path)}` must have 2 to 26 values, found {len(choices)}", "2 to 26"
+        )
     _unique(check, path, choices, "choices")
 
 

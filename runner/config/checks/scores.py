@@ -57,7 +57,12 @@ def _weights(check: Checking, names: list[str]) -> None:
             "unused-weight", ("reward", "measured"), "every grader is only measured, so nothing makes a reward"
         )
     elif all(reward.weights.get(name, 1.0) == 0 for name in counted):
-        check.report("unused-weight", ("reward", "weights"), "all weights are zero, so nothing makes a reward", "give one more than 0")
+        check.report(
+            "unused-weight",
+            ("reward", "weights"),
+            "all weights are zero, so nothing makes a reward",
+            "give one more than 0",
+        )
     elif reward.weights and reward.combine in ("min", "product", "all"):
         message = f'`combine = "{reward.combine}"` has no use for weights'
         check.warn("unused-weight", ("reward", "weights"), message, "remove them", key=True)
@@ -147,7 +152,9 @@ def _eval_gates(check: Checking, names: list[str]) -> None:
         if gate.min is None and gate.max is None:
             check.report("one-of", path, f"`eval.gates[{index}]` takes `min`, `max` or both", "add one")
         elif gate.min is not None and gate.max is not None and gate.min > gate.max:
-            check.report("gate-never", path, f"nothing is at least {gate.min:g} and at most {gate.max:g}")
+            check.report(
+                "gate-never", path, f"nothing is at least {gate.min:g} and at most {gate.max:g}", "lower `min`"
+            )
         elif bounds is not None and gate.min is not None and gate.min > bounds[1]:
             message = f"`{gate.metric}` is never {gate.min:g} or more, so this gate never holds"
             check.report("gate-never", (*path, "min"), message, f"at most {bounds[1]:g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def search(query: str) -> str:
-    text = query.strip()
+    text = query.strip()  # noqa: F841
 
 
 return text  # noqa: F706, F821
