@@ -32,7 +32,7 @@ test: lint
 
 BENCHMARKS := startup eval_rate in_flight rows transports
 bench: setup-dev
-	@failed=; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || failed="$$failed $$name"; done; \
+	@for name in startup eval_rate in_flight rows transports; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 		test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 setup: $(VENV)/.installed

@@ -16,7 +16,9 @@ GRACE = 5.0
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run. `name` and `output` override the file's; `cell` is a matrix cell's name; `command` the command line,
-    without secrets, for the manifest."""
+    without secrets, for the manifest.
+
+    `record` takes every model call, `log` the events of every rollout."""
 
     name: str | None = None
     output: Path | None = None
@@ -25,6 +27,7 @@ class RunOptions:
     retry_failed: bool = False
     grace: float = GRACE
     record: Path | None = None
+    log: Path | None = None
     command: Sequence[str] = ()
 
 

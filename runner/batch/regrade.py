@@ -1,4 +1,6 @@
-"""`regrade`: the recorded rollouts under the graders of today. The policy is never asked; only rubrics ask their model.
+"""`regrade`: the recorded rollouts under the graders of today.
+
+The policy is never asked, and only a changed rubric asks its judge: scores of graders that did not change stand.
 
 New lines supersede the old ones, which stay in the journal. What the policy did, and the digests of it, stay as they
 were recorded, whatever else has changed in the file since.
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.batch.conclude import conclude
 from runner.batch.history import History, Past
+from runner.batch.kept import Kept
 from runner.batch.log import RunLog
 from runner.batch.manifest import earlier
 from runner.batch.options import RunResult
@@ -71,10 +74,14 @@ async def regrade(plan: Plan, path: Path, *, everything: bool = False) -> tuple[
         history = PastRun(folder).history
         digests = Digests.of(plan.facts)
         items = list(_owed(plan, history, digests, everything, count))
-        async with Journal.open(folder.journal_path) as journal, plan.open(model=AbsentModel("a regrade asks no policy")) as live:
+        kept = Kept(plan.facts, folder.manifest, () if everything else plan.config.graders)
+        async with (
+            Journal.open(folder.journal_path) as journal,
+            plan.open(model=AbsentModel("a regrade asks no policy")) as live,
+        ):
 
             async def play(item: _Item) -> None:
-                await _grade(live, journal, item, digests, count)
+                await _grade(live, journal, item, (digests, kept), count)
 
             await Pool(plan.config.eval.concurrency).run(items, play)
         folder.write_manifest(_manifest(folder.manifest, plan, digests))
@@ -108,9 +115,12 @@ def _is_owed(past: Past, history: History, digests: Digests, everything: bool, c
     return False
 
 
-async def _grade(live: Live, journal: Journal, item: _Item, digests: Digests, count: RegradeCount) -> None:
+async def _grade(live: Live, journal: Journal, item: _Item, grading: tuple[Digests, Kept], count: RegradeCount) -> None:
+    digests, kept = grading
     record = at(journal.path, item.past.place)
-    outcome = await grade_outcome(live, _outcome(live.plan, record, item))
+    before = _outcome(live.plan, record, item)
+    same_label = before.request.label == record.get("label")
+    outcome = await grade_outcome(live, before, kept.since(record["digests"]["grading"]) if same_label else ())
     content = Digests(record["digests"]["config"], digests.grading).record(record["digests"]["row"])
     line = line_of(outcome, content, item.row or _bare_row(outcome), ())
     line["regraded"] = regraded(outcome, record)

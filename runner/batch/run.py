@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from runner.batch.conclude import conclude
 from runner.batch.guards import Breaker, Limits, Spending
 from runner.batch.history import History, read_history
+from runner.batch.kept import Kept
 from runner.batch.log import RunLog
 from runner.batch.manifest import make_manifest
 from runner.batch.options import RunOptions, RunResult
@@ -24,6 +25,7 @@ from runner.batch.reasons import placer
 from runner.batch.standing import Nobody, Standing, Watcher
 from runner.batch.write import line_of, outcome_of, regraded, ungradable, unplayable
 from runner.datasets.dataset import Dataset, DatasetError, Row
+from runner.records.event import Listener, ignore
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.pool import Pool
@@ -32,6 +34,7 @@ from runner.store.journal import Journal
 from runner.store.journal_reading import at, read
 from runner.store.lock import RunLock
 from runner.store.run_folder import RunFolder, safe_name
+from runner.telemetry.event_log import EventLog
 
 if TYPE_CHECKING:
     from runner.build.live import Live
@@ -170,6 +173,8 @@ class _Run:
         self._breaker = Breaker(limits.breaker)
         self._standing = Standing(run_plan, plan.config.reward.range)
         self._standing.running = lambda: self._pool.running
+        self._kept = Kept(plan.facts, folder.manifest, plan.config.graders)
+        self._listen: Listener = ignore if options.log is None else EventLog(options.log)
         self._journal: Journal | None = None
         self.stopped = ""
         self.interrupted = False
@@ -252,7 +257,7 @@ class _Run:
             request = self._plan.request(item.row, item.attempt)
         except DatasetError as error:
             return unplayable(item.row, item.attempt, str(error))
-        return await run_rollout(live, request)
+        return await run_rollout(live, request, self._listen)
 
     async def _grade_again(self, live: Live, item: Item) -> None:
         assert item.decision.past is not None
@@ -262,7 +267,8 @@ class _Run:
         except DatasetError as error:
             outcome = ungradable(outcome_of(record, item.row.data), str(error))
         else:
-            outcome = await grade_outcome(live, outcome_of(record, item.row.data, label))
+            keep = self._kept.since(record["digests"]["grading"])
+            outcome = await grade_outcome(live, outcome_of(record, item.row.data, label), keep)
         await self._keep(outcome, item.row, before=record)
 
     async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, before: Record | None = None) -> None:

@@ -68,13 +68,13 @@ class Asked:
         for cell in found:
             yield cell.name, build(load(file, settings, profile=self.profile, cell=cell))
 
-    def options(self, cell: str, record: Path | None = None) -> RunOptions:
+    def options(self, cell: str, record: Path | None = None, log: Path | None = None) -> RunOptions:
         """The run's options, for one cell."""
         from runner.batch.options import RunOptions
 
         return RunOptions(
             name=self.name, output=self.output, cell=cell, fresh=self.fresh, retry_failed=self.retry_failed,
-            record=record, command=command_line(),
+            record=record, log=log, command=command_line(),
         )  # fmt: skip
 
 

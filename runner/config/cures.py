@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.config.graders import EXTRACTORS
 from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted
 from runner.diag.diagnostic import Fix, Path, Place
@@ -60,6 +61,9 @@ def cure(case: Case, wanted: str) -> tuple[str, str | None]:
         return f"add quotes: `{text}`", text
     if wanted == "a whole number" and isinstance(value, float) and value.is_integer():
         return f"write `{int(value)}`", str(int(value))
+    if wanted == "a table" and case.path[-1] == "extract" and value in EXTRACTORS:
+        text = f"{{ {value} = true }}" if value in ("boxed", "last_line", "number") else f'{{ {value} = "…" }}'
+        return f"write `{text}`", None
     if wanted == "an array" and not isinstance(value, dict | list) and written:
         return f"put it in brackets: `[{written}]`", f"[{written}]"
     return f"expected {wanted}", None
@@ -98,6 +102,8 @@ def word_fix(case: Case, near: str | None) -> Fix | None:
 
 
 def better_reference(text: str) -> tuple[str, str | None]:
+    if not text:
+        return "this names nothing", None
     if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text):
         module, _, name = text.rpartition(".")
         return f"put a colon before the name: `{module}:{name}`", f"{module}:{name}"

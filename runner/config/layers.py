@@ -246,6 +246,8 @@ def split_key(key: str) -> Path | None:
 
 def parse_value(text: str) -> Any:
     """The TOML value `text`, or `text` itself when it is a bare word. Raises ValueError for broken TOML."""
+    if text[:2] in ("{{", "{%", "{#"):  # a template, and never the beginning of a TOML value
+        return text
     try:
         data = tomllib.loads(f"v = {text}")
     except ValueError:

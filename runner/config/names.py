@@ -115,7 +115,8 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
     elsewhere = _misplaced(key, known, parent)
     near = nearest(key, known)
     if elsewhere and not near:
-        return _moved(path, elsewhere, "misplaced-key", f"`{key}` does not belong to {where}", origins)
+        here = where if parent else "the top of the file"
+        return _moved(path, elsewhere, "misplaced-key", f"`{key}` does not belong to {here}", origins)
     section = not parent and isinstance(tree.get(key), dict)
     message = f"there is no section `[{key}]`" if section else f"{where} has no key `{key}`"
     notes = _notes(where, known)

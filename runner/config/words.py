@@ -233,6 +233,10 @@ def _exactly_one(case: Case) -> Diagnostic:
 def _secret(case: Case) -> Diagnostic:
     helps = ("keep the key in the environment; if this file was ever shared, replace the key",)
     message = f"`{case.name}` holds a secret in the file"
+    meant = re.fullmatch(r"(?:\$|\$\{|env:|ENV:)([A-Za-z_][A-Za-z0-9_]*)\}?", str(case.value))
+    if meant:
+        message = f"`{case.name}` names a variable in a way that is not read"
+        return Diagnostic("wrong-type", message, case.place, f'write `{{ env = "{meant[1]}" }}`')
     return Diagnostic("secret-in-file", message, case.place, 'name the variable instead: `{ env = "NAME" }`', helps)
 
 

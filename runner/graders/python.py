@@ -17,6 +17,7 @@ from typing import Any
 
 from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
 from runner.graders.returned import score_of
+from runner.diag.refused import refused
 from runner.graders.signature import Call, call_of
 from runner.graders.threads import Threads
 from runner.records.failure import GraderError, JudgeUnavailable, ModelError, RolloutError
@@ -88,9 +89,9 @@ def _grader_of(target: Any, config: dict[str, Any], name: str) -> Grader | None:
     if not isinstance(target, type):
         return None
     if not issubclass(target, Grader):
-        raise GraderMisfit(f"{name} is a class, but no subclass of runner.Grader")
+        raise GraderMisfit(f"{name} is a class, but no subclass of runner.Grader; inherit from it, or name a function")
     if inspect.isabstract(target):
-        raise GraderMisfit(f"{name} does not define `async def grade(self, ctx)`")
+        raise GraderMisfit(f"{name} does not define `async def grade(self, ctx)`; define it")
     if not inspect.iscoroutinefunction(target.grade):
         raise GraderMisfit(f"{name}.grade must be `async def grade(self, ctx)`")
     try:
@@ -98,7 +99,18 @@ def _grader_of(target: Any, config: dict[str, Any], name: str) -> Grader | None:
     except GraderMisfit:
         raise
     except Exception as error:
-        raise GraderMisfit(f"{name} could not be built: {type(error).__name__}: {error}") from error
+        raise _unbuilt(name, error) from error
+
+
+def _unbuilt(name: str, error: Exception) -> GraderMisfit:
+    errors = getattr(error, "errors", None)
+    if type(error).__name__ != "ValidationError" or not callable(errors):
+        return GraderMisfit(f"{name} could not be built: {type(error).__name__}: {error}")
+    first = errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return GraderMisfit(f"the config of {name} requires {key}", key=key)
+    return GraderMisfit(f"`{key}` of the config of {name} {refused(first)}", key=key)
 
 
 def _typed(target: type[Grader], config: dict[str, Any]) -> Any:

@@ -67,9 +67,12 @@ class TrajectoryGrader(Grader):
     ) -> None:
         super().__init__()
         if not expect and mode != "exact" and max_calls is None:
-            raise GraderMisfit(f"{mode} expects no calls and sets no max_calls: every rollout would pass")
+            raise GraderMisfit(
+                f"{mode} expects no calls and sets no max_calls: every rollout would pass; add one of them"
+            )
         if max_calls is not None and max_calls < len(expect):
-            raise GraderMisfit(f"max_calls = {max_calls} forbids the {len(expect)} calls that are expected")
+            calls = "the call that is expected" if len(expect) == 1 else f"the {len(expect)} calls that are expected"
+            raise GraderMisfit(f"max_calls = {max_calls} forbids {calls}; {len(expect)} at least", key="max_calls")
         self._expect = tuple(expect)
         self._mode = mode
         self._max_calls = max_calls

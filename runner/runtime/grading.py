@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from time import monotonic
+from types import MappingProxyType
 
 from runner.build.live import Bill, GraderPart, Live
 from runner.graders.grader import GraderContext, Score, finite
@@ -20,22 +21,30 @@ from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.resources import open_resources
 
 _GRADER = boundary("grader", "grader_error")
+_NOTHING: Mapping[str, ScoreRecord] = MappingProxyType({})
 
 
-async def grade(live: Live, outcome: Outcome, resources: Mapping[str, object], listen: Listener = ignore) -> Outcome:
+async def grade(
+    live: Live,
+    outcome: Outcome,
+    resources: Mapping[str, object],
+    listen: Listener = ignore,
+    known: Mapping[str, ScoreRecord] = _NOTHING,
+) -> Outcome:
     """The outcome with its grades: every grader is asked at the same time, each within its own deadline.
 
-    `outcome` is what the agent left, with `ended` set; the result is "scored" or "ungraded". Never raises, except
-    cancellation.
+    `outcome` is what the agent left, with `ended` set; the result is "scored" or "ungraded". `known` are scores that
+    stand: their graders are not asked. Never raises, except cancellation.
     """
     started = monotonic()
-    bills = [Bill() for _ in live.plan.graders]
+    parts = [part for part in live.plan.graders if part.name not in known]
+    bills = [Bill() for _ in parts]
     asked = [
-        _ask(part, _context(live, outcome, resources, bill), bill)
-        for part, bill in zip(live.plan.graders, bills, strict=True)
+        _ask(part, _context(live, outcome, resources, bill), bill) for part, bill in zip(parts, bills, strict=True)
     ]
     records = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
-    scores = {part.name: record for part, record in zip(live.plan.graders, records, strict=True)}
+    given = {**known, **{part.name: record for part, record in zip(parts, records, strict=True)}}
+    scores = {part.name: given[part.name] for part in live.plan.graders}
     for name, record in scores.items():
         listen(Graded(outcome.request.rollout_id, monotonic(), name, record.value, record.reason, record.seconds))
     costs = [cost for cost in (outcome.cost, *(bill.cost for bill in bills)) if cost is not None]
@@ -48,10 +57,11 @@ def _timed(timing: Mapping[str, float], seconds: float) -> dict[str, float]:
     return {**timing, "grade": round(seconds, 6), "total": round(agent + seconds, 6)}
 
 
-async def grade_outcome(live: Live, outcome: Outcome) -> Outcome:
+async def grade_outcome(live: Live, outcome: Outcome, keep: Collection[str] = ()) -> Outcome:
     """Grade a recorded outcome again; only rubrics call a model.
 
-    Failed and cancelled outcomes come back as they are: there is nothing to grade.
+    Graders named in `keep` are not asked again where they gave a score. Failed and cancelled outcomes come back as they
+    are: there is nothing to grade.
     """
     if outcome.status in ("failed", "cancelled"):
         return outcome
@@ -62,7 +72,8 @@ async def grade_outcome(live: Live, outcome: Outcome) -> Outcome:
         return settled
     try:
         async with open_resources(live, ignore, outcome.request.rollout_id) as resources:
-            return await grade(live, bare, resources)
+            known = {name: score for name, score in outcome.scores.items() if name in keep and score.value is not None}
+            return await grade(live, bare, resources, known=known)
     except (RolloutError, Attributed) as error:
         failure = failure_of(error)
         return replace(bare, status="ungraded", stop_reason=failure.kind, failure=failure)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from runner.diag.refused import refused
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
 
@@ -180,27 +181,6 @@ def _unknown(path: Path, known: list[str]) -> ConfigFault:
     return ConfigFault(path, f"the workflow's config has no `{path[-1]}`", "unknown", near[0] if near else "")
 
 
-_WANTED = {
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a finite number",
-    "string": "a string",
-    "bool": "`true` or `false`",
-    "list": "an array",
-    "tuple": "an array",
-    "set": "an array",
-    "dict": "a table",
-    "model": "a table",
-    "dataclass": "a table",
-}
-_BOUNDS = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-    "less_than": ("less than", "lt"),
-}
-
-
 def _fault(error: Any, known: list[str]) -> ConfigFault:
     path: Path = tuple(error["loc"])
     name, kind = ".".join(map(str, path)), error["type"]
@@ -208,20 +188,7 @@ def _fault(error: Any, known: list[str]) -> ConfigFault:
         return ConfigFault(path, f"the workflow's config requires `{path[-1]}`", "missing")
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return _unknown(path, known)
-    if kind in _BOUNDS:
-        words, key = _BOUNDS[kind]
-        return ConfigFault(path, f"the workflow's config wants `{name}` {words} {error['ctx'][key]}")
-    wanted = _WANTED.get(kind.partition("_")[0])
-    if wanted is not None:
-        return ConfigFault(path, f"the workflow's config wants {wanted} for `{name}`, found {_found(error['input'])}")
-    message: str = error["msg"].removeprefix("Value error, ")
-    return ConfigFault(path, f"the workflow's config refuses `{name}`: {message[0].lower()}{message[1:]}")
-
-
-def _found(value: Any) -> str:
-    if isinstance(value, bool | int | float):
-        return f"`{str(value).lower()}`"
-    return "a string" if isinstance(value, str) else "a table" if isinstance(value, dict) else "an array"
+    return ConfigFault(path, f"`{name}` of the workflow's config {refused(error)}")
 
 
 def _try(prepared: PreparedWorkflow, name: str) -> None:

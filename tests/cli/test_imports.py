@@ -63,21 +63,3 @@ def test_one_row_imports_no_library_that_it_does_not_use(tmp_path: Path) -> None
     names = loaded(*words)
     assert not names & (HEAVY - {"rich"}), "rich may draw the progress, the others have no work here"
     assert "rich" not in names, "stderr is no terminal here"
-
-
-@pytest.mark.parametrize(
-    ("words", "budget"),
-    [(["--help"], 0.150), (["validate", ARITHMETIC], 0.300), (["validate", "--no-import", REFERENCE], 0.300)],
-)
-def test_start_up_is_within_twice_its_budget(words: list[str], budget: float) -> None:
-    """Loose, and in seconds of CPU, since a test machine is busy; `.ci/startup.py` holds the budget itself."""
-    from resource import RUSAGE_CHILDREN, getrusage
-
-    script = str(Path(sys.executable).parent / "osmosis-run")
-    times = []
-    for _ in range(3):
-        before = getrusage(RUSAGE_CHILDREN)
-        subprocess.run([script, *words], capture_output=True, check=True)
-        after = getrusage(RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(times) < 2 * budget

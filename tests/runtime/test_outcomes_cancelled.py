@@ -106,7 +106,9 @@ def test_the_reason_is_the_stop_reason(files: Any, agent: str, reason: str) -> N
     async def main() -> None:
         async with files.open(EXACT + RESOURCE, workflow=f'agent = "./files.py:{agent}"') as live:
             outcomes = await stopped(files, live, reason, again=True)
-            assert [(each.status, each.stop_reason, each.reward) for each in outcomes] == [("cancelled", reason, None)] * 2
+            assert [(each.status, each.stop_reason, each.reward) for each in outcomes] == [
+                ("cancelled", reason, None)
+            ] * 2
             assert outcomes[0].failure is None
             assert outcomes[0].sample.messages == ({"role": "user", "content": "2+2?"},)
             assert log_of(live).count("closed") == 2

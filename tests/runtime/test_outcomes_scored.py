@@ -93,7 +93,13 @@ def test_a_limit_is_scored(tools: Any, limits: str, answer: dict[str, Any], reas
 def test_when_calls_do_not_all_fit_none_of_them_runs(tools: Any) -> None:
     outcome = tools.play(TOOLS + "[limits]\ntool_calls = 3\n", tools.says(None, CALL, CALL))
     assert len(outcome.sample.tool_spans) == 2
-    assert [message["role"] for message in outcome.sample.messages] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [message["role"] for message in outcome.sample.messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_a_context_overflow_is_a_limit(tools: Any) -> None:

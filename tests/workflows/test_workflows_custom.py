@@ -112,8 +112,8 @@ def test_misfits_of_the_config_have_their_path() -> None:
     with pytest.raises(ConfigMisfit) as caught:
         prepare(Mine, {"step": 3, "steps": 0, "tags": ["a", 1]})
     assert caught.value.errors == [
-        (("steps",), "the workflow's config wants `steps` at least 1", "wrong", ""),
-        (("tags", 1), "the workflow's config wants a string for `tags.1`, found `1`", "wrong", ""),
+        (("steps",), "`steps` of the workflow's config must be at least 1, found `0`", "wrong", ""),
+        (("tags", 1), "`tags.1` of the workflow's config must be a string, found `1`", "wrong", ""),
         (("step",), "the workflow's config has no `step`", "unknown", "steps"),
     ]
     with pytest.raises(ConfigMisfit) as caught:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 @run_options
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Record every model call, for `provider = \"replay\"`.")  # fmt: skip
+@click.option("--log", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write the events of each rollout to a file of its own in DIR.")  # fmt: skip
 @json_option
-def command(record: Path | None, as_json: bool, **asked: Any) -> int:
+def command(record: Path | None, log: Path | None, as_json: bool, **asked: Any) -> int:
     """Run the workflow on DATASET (default: the file's `[dataset] path`).
 
     The same command goes on where a run was stopped. Exit codes: 0 ok, 2 a gate failed, 3 incomplete or too many
@@ -30,7 +32,7 @@ def command(record: Path | None, as_json: bool, **asked: Any) -> int:
     """
     shell, results = console(), []
     for cell, plan in Asked(**asked).plans():
-        options = Asked(**asked).options(cell, record)
+        options = Asked(**asked).options(cell, record, log)
         results.append(_evaluate(plan, options, shell, as_json))
         if not as_json:
             _tell(results[-1], shell)

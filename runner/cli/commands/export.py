@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -39,14 +40,23 @@ def command(
         for row in rows:
             shell.out(row)
     else:
-        beside = out.with_name(f".{out.name}.{os.getpid()}")
-        try:
-            with beside.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{row}\n" for row in rows)
-            beside.replace(out)
-        finally:
-            beside.unlink(missing_ok=True)
+        _write(out, rows)
     if as_json and out is not None:
         shell.print_json({"rows": count.written, "left_out": dict(count.dropped), "file": str(out)})
     shell.say(count.text())
     return Exit.OK
+
+
+def _write(out: Path, rows: Iterable[str]) -> None:
+    """Whole or not at all; a device or a pipe is written straight through, never replaced."""
+    if out.exists() and not out.is_file():
+        with out.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{row}\n" for row in rows)
+        return
+    beside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{row}\n" for row in rows)
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -169,9 +169,11 @@ def _metric(check: Checking, index: int, metric: str, names: list[str]) -> tuple
     at_k = re.fullmatch(r"pass[@^](\d+)", metric)
     if at_k:
         k, attempts = int(at_k[1]), check.config.eval.attempts
-        if k < 1 or k > attempts:
+        if k < 1:
+            check.report("bad-choice", path, f"there is no metric `{metric}`", "the first is `pass@1`")
+        elif k > attempts:
             message = f"`{metric}` needs {k} attempts, and `eval.attempts` is {attempts}"
-            label = f"set `eval.attempts = {k}`, or more" if k else "the first is `pass@1`"
+            label = f"set `eval.attempts = {k}`, or more"
             related = [(check.loaded.origins.value_place(("eval", "attempts")), "set here")]
             check.report("gate-never", path, message, label, related=related)
         return (0.0, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 VERSION = "1.4"
 CATALOGUE = {"refund": "30 days"}
@@ -45,3 +45,8 @@ class Connection:
 def query(connection: Connection, sql: str) -> str:
     """Ask the database."""
     return sql
+
+
+def convert(amount: str, unit: Literal["m", "ft"]) -> str:
+    """Convert a length."""
+    return f"{amount} {unit}"
