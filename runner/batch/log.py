@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TextIO
 
 from runner.records.rollout import Outcome
-from runner.store.errors import StoreError
+from runner.store.errors import not_written
 
 
 class RunLog:
@@ -18,7 +18,7 @@ class RunLog:
         try:
             self._file: TextIO = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
+            raise not_written(path, error) from None
 
     def __enter__(self) -> RunLog:
         return self

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from runner.diag.diagnostic import ConfigError, Report
     from runner.records.failure import RolloutError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your disk quota is used up",
+    errno.EFBIG: "a file may not grow any more (see `ulimit -f`)",
+}
 
 
 def tell(error: BaseException, console: Console) -> Exit:
@@ -96,10 +100,11 @@ def _rollout_error(error: RolloutError) -> CommandError:
 
 
 def _store_error(error: BaseException) -> CommandError | None:
-    from runner.store.errors import StoreError
+    from runner.store.errors import NoRoom, StoreError
 
     if isinstance(error, StoreError):
-        return CommandError(str(error), error.hint or "a run is a folder such as `runs/NAME`; `ls runs` lists them")
+        hint = error.hint or "a run is a folder such as `runs/NAME`; `ls runs` lists them"
+        return CommandError(str(error), hint, Exit.INCOMPLETE if isinstance(error, NoRoom) else Exit.USAGE)
     return None
 
 
@@ -108,7 +113,7 @@ def _known_os_error(error: OSError) -> CommandError | None:
     name = f" `{_shown(error.filename)}`" if error.filename else ""
     if error.errno in _FULL:
         return CommandError(
-            f"the disk is full, could not write{name}",
+            f"{_FULL[error.errno]}, could not write{name or ' the output'}",
             "free some space and run the same command again: finished rollouts are kept",
             Exit.INCOMPLETE,
         )

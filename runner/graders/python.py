@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from runner.diag.refused import refused
 from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
 from runner.graders.returned import score_of
-from runner.diag.refused import refused
 from runner.graders.signature import Call, call_of
 from runner.graders.threads import Threads
 from runner.records.failure import GraderError, JudgeUnavailable, ModelError, RolloutError

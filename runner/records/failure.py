@@ -43,7 +43,7 @@ class Failure:
     detail: str = ""
 
     def signature(self) -> str:
-        """The failure with its digits and quoted parts folded, so that equal causes count as one."""
+        """The failure with its numbers folded, so that equal causes count as one."""
         import re
 
         folded = re.sub(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?", "#", self.message)

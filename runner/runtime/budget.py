@@ -46,10 +46,10 @@ class Budget:
         """Whether `[limits] time` is over."""
         return self.limits.time is not None and self.elapsed() > self.limits.time
 
-    def timed_out(self) -> WorkflowError:
+    def timed_out(self, more: str = "") -> WorkflowError:
         """What ends a rollout whose time is over: it had no fair chance, so this is no limit of the policy."""
         return WorkflowError(
-            f"not finished within `[limits] time` of {self.limits.time:g} s, in turn {self.turns}",
+            f"not finished within `[limits] time` of {self.limits.time:g} s, in turn {self.turns}{more}",
             kind="rollout_timeout",
         )
 

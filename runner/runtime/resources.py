@@ -12,7 +12,7 @@ from runner.build.live import Live, ResourcePart
 from runner.build.opening import Opened
 from runner.records.event import Listener, Logged
 from runner.records.failure import ToolError
-from runner.runtime.boundary import cancelled_from_outside, failure_of, user_frame
+from runner.runtime.boundary import failure_of, user_frame
 
 
 @asynccontextmanager
@@ -45,19 +45,10 @@ async def open_resources(
 async def _open(part: ResourcePart, opened: Opened) -> None:
     try:
         await opened.open(part)
-    except asyncio.CancelledError as error:
-        if cancelled_from_outside():
-            raise
-        raise _failed(part, error) from error
     except (Exception, SystemExit) as error:
-        raise _failed(part, error) from error
-
-
-def _failed(part: ResourcePart, error: BaseException) -> ToolError:
-    said = failure_of(error).message
-    return ToolError(
-        f"resource {part.name!r} could not be opened: {said}", kind="resource_failed", where=user_frame(error)
-    )
+        said = failure_of(error).message
+        text = f"resource {part.name!r} could not be opened: {said}"
+        raise ToolError(text, kind="resource_failed", where=user_frame(error)) from error
 
 
 def _late(opened: Opened, live: Live, seconds: float | None) -> ToolError:

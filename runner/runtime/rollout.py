@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runner.build.live import Live
@@ -82,7 +82,8 @@ class _Rollout:
 
     def _tell(self, event: Event) -> None:
         self._recorder(event)
-        self._listen(event)
+        if self._listen is not ignore:
+            self._listen(event)
 
     async def _open(self) -> Outcome:
         try:
@@ -106,10 +107,7 @@ class _Rollout:
         try:
             return await alone(self._run_workflow(driver, resources), self._budget.remaining())
         except DeadlinePassed as passed:
-            late = self._budget.timed_out()
-            if passed.abandoned:
-                late.add_note("it swallows its cancellation and runs on")
-            raise late from None
+            raise self._budget.timed_out("; it cannot be ended and runs on" if passed.abandoned else "") from None
         except SelfCancelled:
             raise WorkflowError("the workflow cancelled its own task, nobody cancelled the rollout") from None
         finally:
@@ -122,18 +120,26 @@ class _Rollout:
                 workflow = self._live.plan.make_workflow()
                 output = await workflow.run(self._context(workflow.config, driver, resources))
         except (RolloutError, Attributed) as error:
-            return self._stopped_by(error)
+            return self._stopped_by(error, driver.broken)
         ended = _read_output(output)
         if driver.broken is not None:
             raise Attributed(driver.broken)
         tripped = self._budget.tripped
         return ended if tripped is None else _Ended(tripped.kind, ended.messages, ended.metrics, ended.info)
 
-    def _stopped_by(self, error: RolloutError | Attributed) -> _Ended:
-        """A limit that fired is the reason, unless what was raised is a fault of the infrastructure."""
-        tripped = self._budget.tripped
-        if tripped is not None and (error is tripped or failure_of(error).boundary == "workflow"):
-            return _Ended(tripped.kind)
+    def _stopped_by(self, error: RolloutError | Attributed, broken: Failure | None) -> _Ended:
+        """A limit that fired is the reason, unless the infrastructure broke: then there was nothing to limit.
+
+        A model that never answered is the cause of whatever the code made of that, a limit run into by asking it
+        again and again included.
+        """
+        failure = failure_of(error)
+        if failure.boundary != "workflow":
+            raise error
+        if broken is not None:
+            raise Attributed(replace(broken, detail=broken.detail or failure.detail)) from error
+        if self._budget.tripped is not None:
+            return _Ended(self._budget.tripped.kind)
         if isinstance(error, LimitReached):
             raise WorkflowError(f"LimitReached was raised by the code itself, no limit fired: {error}") from error
         raise error

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from runner.store.errors import StoreError
+from runner.store.errors import StoreError, not_written
 from runner.store.record import encode
 from runner.store.run_folder import sync_folder
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 64 << 20
 """Bytes that may wait for the disk before `append` waits for room first."""
+
+_AGAIN = "run the same command again once it is mended"
 
 
 @dataclass(slots=True)
@@ -68,14 +70,14 @@ class Journal:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
+            raise not_written(path, error, what="opened") from None
         try:
             end = mend_tail(path, descriptor)
             if made:
                 sync_folder(path.parent)
         except OSError as error:
             os.close(descriptor)
-            raise _cannot_write(path, error) from None
+            raise not_written(path, error, _AGAIN) from None
         return cls(path, descriptor, end, max_waiting)
 
     @property
@@ -101,7 +103,7 @@ class Journal:
         done: asyncio.Future[int] = loop.create_future()
         with self._wake:
             if self._failure is not None:
-                raise StoreError(str(self._failure), self._failure.hint)
+                raise type(self._failure)(str(self._failure), self._failure.hint)
             if self._closing:
                 raise StoreError(f"{self.path}: the journal is closed")
             self._waiting.append(_Waiting(line, loop, done))
@@ -167,12 +169,12 @@ class Journal:
 
     def _give_up(self, error: OSError) -> StoreError:
         """Cut what was half written, and refuse all that comes after: what the disk took is no longer certain."""
-        failure = _cannot_write(self.path, error)
+        failure = not_written(self.path, error, _AGAIN)
         try:
             os.ftruncate(self._descriptor, self._end)
             os.fdatasync(self._descriptor)
         except OSError as second:
-            failure = StoreError(f"{failure}; its last line may be torn ({second.strerror})", failure.hint)
+            failure = type(failure)(f"{failure}; its last line may be torn ({second.strerror})", failure.hint)
         with self._wake:
             self._failure = failure
         return failure
@@ -194,21 +196,9 @@ class Journal:
             if failure is None:
                 done.set_result(offset)
             else:
-                done.set_exception(StoreError(str(failure), failure.hint))
+                done.set_exception(type(failure)(str(failure), failure.hint))
         if failure is not None or self._waiting_bytes <= self._max_waiting:
             starved, self._starved = self._starved, []
             for room in starved:
                 if not room.done():
                     room.set_result(None)
-
-
-def _cannot_write(path: Path, error: OSError) -> StoreError:
-    import errno
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        why = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "your disk quota is used up"}
-        return StoreError(
-            f"{path}: cannot be written: {why.get(error.errno or 0, 'the file may not grow any more')}",
-            "make room and run the same command again: every rollout that was counted is safe",
-        )
-    return StoreError(f"{path}: cannot be written: {error.strerror}", "run the same command again once it is mended")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from runner.store.errors import RunLocked, StoreError
+from runner.store.errors import RunLocked, StoreError, not_written
 
 
 class RunLock:
@@ -66,14 +66,14 @@ class RunLock:
             os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
         except OSError as error:
             self.release()
-            raise StoreError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise not_written(self.path, error) from None
 
 
 def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be opened: {error.strerror}") from None
+        raise not_written(path, error, what="opened") from None
 
 
 def _still_there(path: Path, descriptor: int) -> bool:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from runner.store.errors import StoreError
+from runner.store.errors import StoreError, not_written
 from runner.store.lock import RunLock
 
 SCHEMA = "run/1"
@@ -43,7 +43,7 @@ class RunFolder:
         except FileExistsError:
             raise StoreError(f"{path}: is a file; the run's folder goes there", "choose another `--output`") from None
         except OSError as error:
-            raise StoreError(f"{path}: cannot be made: {error.strerror}", "choose another `--output`") from None
+            raise not_written(path, error, "choose another `--output`", "made") from None
         folder._refuse_strangers()
         return folder
 
@@ -183,7 +183,7 @@ def write_whole(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written: {error.strerror}", _room(error)) from None
+        raise not_written(path, error) from None
 
 
 def sync_folder(path: Path) -> None:
@@ -193,12 +193,6 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _room(error: OSError) -> str:
-    import errno
-
-    return "make room on the disk and run the same command again" if error.errno == errno.ENOSPC else ""
 
 
 def _runs_beside(path: Path) -> str:

@@ -8,37 +8,12 @@ from jinja2 import nodes
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.parser import Parser
 
+from runner.templates.problem import TemplateProblem, in_text, normal
 from runner.templates.sandbox import LexingFailed, nearest, sandbox
-
-
-class TemplateProblem(Exception):
-    """The text is not a template. `offset` and `length` are characters inside it; `offset` is None if unknown."""
-
-    def __init__(self, message: str, offset: int | None = None, length: int = 1) -> None:
-        super().__init__(message)
-        self.message = message
-        self.offset = offset
-        self.length = length
 
 
 def _has_markup(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
-
-
-def normal(text: str) -> str:
-    """Jinja2 reads every line end as `\\n`."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def in_text(text: str, offset: int) -> int:
-    """The place in the author's text of an offset in the text Jinja2 read, where `\\r\\n` is one character."""
-    if "\r\n" not in text:
-        return offset
-    for found in re.finditer("\r\n", text):
-        if found.start() >= offset:
-            break
-        offset += 1
-    return offset
 
 
 def parse(text: str) -> nodes.Template:

@@ -8,28 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import nodes
-from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
+from runner.templates.plain import Variable, plain
+from runner.templates.problem import Path, TemplateError, TemplateProblem, in_text, normal
 
-from runner.templates.sandbox import NullValue, near, sandbox, to_text
-from runner.templates.syntax import TemplateProblem, in_text, normal, parse, parse_expression, problem_at
-from runner.templates.variables import Path, Variable, find_variables, path_of, spell
+if TYPE_CHECKING:
+    from jinja2 import nodes
 
 __all__ = ["Expression", "Template", "TemplateError", "TemplateProblem", "Variable"]
-
-
-class TemplateError(Exception):
-    """A template could not be rendered with these names.
-
-    `path` is the reference at fault, where it is known; `null` is True when its value is there but null.
-    """
-
-    def __init__(self, message: str, path: Path | None = None, *, null: bool = False) -> None:
-        super().__init__(message)
-        self.path = path
-        self.null = null
 
 
 class Template:
@@ -37,10 +24,20 @@ class Template:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tree = parse(text)
+        found = plain(text)
+        if found is not None:
+            self._parts: list[str | Path] | None = found.parts
+            self.variables = found.variables
+            return
         self._parts = _plain_parts(self._tree)
         if self._parts is None:
             self._compile()  # what only compiling finds is found now, not in the middle of a run
+
+    @cached_property
+    def _tree(self) -> nodes.Template:
+        from runner.templates.syntax import parse
+
+        return parse(self.text)
 
     @property
     def constant(self) -> bool:
@@ -54,10 +51,16 @@ class Template:
 
     @cached_property
     def _compiled(self) -> Any:
+        from runner.templates.sandbox import sandbox
+
         self.variables  # noqa: B018 (found first: compiling folds constants in the tree)
         return sandbox().from_string(self._tree)
 
     def _compile(self) -> None:
+        from jinja2.exceptions import TemplateSyntaxError
+
+        from runner.templates.syntax import problem_at
+
         try:
             self._compiled  # noqa: B018 (a cached property)
         except TemplateSyntaxError as error:
@@ -72,18 +75,22 @@ class Template:
         if self._parts is not None:
             found = [part if isinstance(part, str) else _resolve(part, names) for part in self._parts]
             if not any(value is None for value in found):
-                return "".join([value if isinstance(value, str) else to_text(value) for value in found])
+                return "".join([value if isinstance(value, str) else _text(value) for value in found])
         try:
             compiled = self._compiled
             return "".join(compiled.root_render_func(compiled.new_context(names)))
         except Exception as error:
-            raise _explain(error, self.variables, names) from None
+            from runner.templates.explain import explain
+
+            raise explain(error, self.variables, names) from None
 
 
 class Expression:
     """One Jinja2 expression: `row.level > 3 and "x" in last`. Raises `TemplateProblem` if it is none."""
 
     def __init__(self, text: str) -> None:
+        from runner.templates.syntax import parse_expression
+
         self.text = text
         self._tree = parse_expression(text)
 
@@ -94,6 +101,10 @@ class Expression:
 
     @cached_property
     def _compiled(self) -> Any:
+        from jinja2 import nodes
+
+        from runner.templates.sandbox import sandbox
+
         self.variables  # noqa: B018 (as in Template)
         target = nodes.Name("result", "store", lineno=1)
         body: list[nodes.Node] = [nodes.Assign(target, self._tree, lineno=1)]
@@ -102,6 +113,8 @@ class Expression:
 
     def evaluate(self, **names: Any) -> Any:
         """The value of the expression. Raises `TemplateError` as `Template.render` does; null is a value."""
+        from runner.templates.sandbox import sandbox
+
         compiled = self._compiled
         try:
             context = compiled.new_context(names)
@@ -111,11 +124,16 @@ class Expression:
             if isinstance(result, sandbox().undefined):
                 str(result)  # a missing name speaks up
         except Exception as error:
-            raise _explain(error, self.variables, names) from None
+            from runner.templates.explain import explain
+
+            raise explain(error, self.variables, names) from None
         return result
 
 
 def _variables(tree: nodes.Node, text: str) -> list[Variable]:
+    from runner.templates.sandbox import sandbox
+    from runner.templates.variables import find_variables
+
     found = find_variables(tree, normal(text), sandbox().globals)
     if "\r\n" not in text:
         return found
@@ -129,6 +147,10 @@ def _variables(tree: nodes.Node, text: str) -> list[Variable]:
 
 def _plain_parts(tree: nodes.Template) -> list[str | Path] | None:
     """Texts and paths in order if the template is made of nothing else, else None."""
+    from jinja2 import nodes
+
+    from runner.templates.variables import path_of
+
     parts: list[str | Path] = []
     for output in tree.body:
         if not isinstance(output, nodes.Output):
@@ -151,40 +173,10 @@ def _resolve(path: Path, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _explain(error: Exception, variables: list[Variable], names: Mapping[str, Any]) -> TemplateError:
-    if isinstance(error, NullValue):
-        null = next((each.path for each in variables if _is_null(each.path, names)), None)
-        return TemplateError(f"`{spell(null)}` is null" if null else "an expression is null", null, null=True)
-    if isinstance(error, UndefinedError):
-        return _explain_missing(error, variables, names)
-    if isinstance(error, SecurityError):
-        return TemplateError(f"not allowed in a template: {error}")
-    return TemplateError(f"{type(error).__name__}: {error}")
+def _text(value: Any) -> Any:
+    """As `sandbox.to_text`, which knows the rest: a number needs no Jinja2."""
+    if type(value) in (int, float):
+        return str(value)
+    from runner.templates.sandbox import to_text
 
-
-def _is_null(path: Path, names: Mapping[str, Any]) -> bool:
-    value: Any = names
-    for step in path:
-        if not isinstance(value, Mapping) or step not in value:
-            return False
-        value = value[step]
-    return value is None
-
-
-def _explain_missing(error: UndefinedError, variables: list[Variable], names: Mapping[str, Any]) -> TemplateError:
-    """Name the first reference that leads nowhere: Jinja2 knows only its last step."""
-    for variable in variables:
-        value: Any = names
-        for depth, step in enumerate(variable.path):
-            if variable.optional or not isinstance(value, Mapping):
-                break
-            if step not in value:
-                return _missing(variable.path[: depth + 1], value)
-            value = value[step]
-    return TemplateError(str(error))
-
-
-def _missing(path: Path, holder: Mapping[str, Any]) -> TemplateError:
-    if len(path) == 1:
-        return TemplateError(f"`{path[0]}` is not defined{near(path[0], holder)}", path)
-    return TemplateError(f"`{spell(path[:-1])}` has no `{path[-1]}`{near(path[-1], holder)}", path)
+    return to_text(value)

@@ -9,35 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from jinja2 import nodes
 
-Path = tuple[str, ...]
+from runner.templates.plain import Variable
+from runner.templates.problem import Path
 
 _STEP = re.compile(r"""\s*(?:\.\s*(\w+)|\[\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*\])""")
 _NAME = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """One reference: its path (`("row", "user_prompt")`) and the range of characters that says it.
-
-    `optional` is True where the template copes with its absence.
-    """
-
-    path: Path
-    offset: int
-    length: int
-    optional: bool = False
-
-    def __str__(self) -> str:
-        return spell(self.path)
-
-
-def spell(path: Path) -> str:
-    """The path as one would write it: `row.a["b c"]`."""
-    return path[0] + "".join(f".{step}" if step.isidentifier() else f'["{step}"]' for step in path[1:])
 
 
 def path_of(node: nodes.Node) -> Path | None:

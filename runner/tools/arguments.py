@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 from runner.tools.complaint import complaint
+from runner.tools.plain import plain_check
 from runner.tools.schema import compiled, resolved
 
 _DEEPEST = 50
@@ -35,6 +37,7 @@ class Arguments:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = deepcopy(dict(schema))
         self._validator = compiled(self._schema)
+        self._plain = plain_check(self._schema)
 
     def read(self, raw: str) -> dict[str, Any]:
         """The arguments in `raw`, defaults filled in, a fresh object on each call. Raises `BadCall`.
@@ -46,6 +49,8 @@ class Arguments:
         except _Unreadable as error:
             raise BadCall(f"The arguments {error}. Send a JSON object.{self._shape()}") from None
         self._filled(self._schema, arguments, 0)
+        if self._plain is not None and self._plain(arguments):
+            return arguments
         if not self._validator.is_valid(arguments):
             raise BadCall(complaint(self._validator, self._schema, arguments))
         return arguments
@@ -112,13 +117,19 @@ _NAMES = {
 
 def _loads(raw: str) -> Any:
     try:
-        return json.loads(raw, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite)
+        return _decoder().decode(raw)
     except json.JSONDecodeError as error:
         raise _Unreadable(f"are not valid JSON: {_where(error)}") from None
     except RecursionError:
         raise _Unreadable("are nested too deeply") from None
     except ValueError:  # an integer of more digits than Python converts
         raise _Unreadable("hold a number with too many digits") from None
+
+
+@cache
+def _decoder() -> json.JSONDecoder:
+    # Made once: `json.loads` makes a new one for each call that has hooks.
+    return json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite)
 
 
 def _where(error: json.JSONDecodeError) -> str:

@@ -163,11 +163,11 @@ class CallableTool:
         slots = self._slots
         work.add_done_callback(lambda _: slots.give())
         try:
-            done, _ = await asyncio.wait({work}, timeout=self._timeout)
+            await _until(work, self._timeout)
         except asyncio.CancelledError:
             await self._let_go(work, slots)
             raise
-        if not done:
+        if not work.done():
             await self._let_go(work, slots)
             return _Ended(error=_TimedOut())
         if work.cancelled():
@@ -198,6 +198,27 @@ class CallableTool:
         return replace(result, content=sendable(content), truncated=result.truncated or cut)
 
 
+async def _until(work: Future[Any], seconds: float | None) -> None:
+    """Return when `work` has ended or `seconds` have passed: `asyncio.wait` for the one, at half the price."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+
+    def wake(_: Any = None) -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    work.add_done_callback(wake)
+    timer = None if seconds is None else loop.call_later(seconds, wake)
+    try:
+        await woken
+    finally:
+        if timer is not None:
+            timer.cancel()
+        work.remove_done_callback(wake)
+
+
 def runs_on_loop(function: Callable[..., Any]) -> bool:
     """Whether calling `function` gives something to await, so that it needs no thread."""
     while isinstance(function, partial):
@@ -223,7 +244,7 @@ def _in_thread(call: Callable[[], Any]) -> _Ended:
 
 
 async def _on_loop(call: Callable[[], Any]) -> _Ended:
-    from asyncio import CancelledError
+    import asyncio
 
     try:
         value = call()
@@ -233,7 +254,7 @@ async def _on_loop(call: Callable[[], Any]) -> _Ended:
         elif inspect.isawaitable(value):
             value = await value
         return _Ended(_answer(value))
-    except (CancelledError, KeyboardInterrupt):
+    except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
         # SystemExit too: an `exit()` in a tool must not end a run of thousands.

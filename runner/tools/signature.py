@@ -129,7 +129,6 @@ def _annotated(hint: Any) -> str | None:
 
 def _set_default(schema: dict[str, Any], each: Parameter, definitions: dict[str, Any]) -> None:
     """Say the default if JSON can and it fits: that of `x: str = None` does not; filled in, it would break calls."""
-    from jsonschema import Draft202012Validator
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     if each.default is UNKNOWN:
@@ -138,8 +137,19 @@ def _set_default(schema: dict[str, Any], each: Parameter, definitions: dict[str,
         default = to_jsonable_python(each.default)
     except (PydanticSerializationError, ValueError):
         return
-    if Draft202012Validator({**schema, "$defs": definitions}).is_valid(default):
+    if _fits(default, schema, definitions):
         schema["default"] = default
+
+
+_SIMPLE: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+
+
+def _fits(default: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
+    if schema.keys() <= {"type", "description"} and type(default) is _SIMPLE.get(str(schema.get("type"))):
+        return True  # the usual case, and the validator's library is dear to import
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator({**schema, "$defs": definitions}).is_valid(default)
 
 
 def converters(function: Callable[..., Any], *, injected: Collection[str] = ()) -> dict[str, Callable[[Any], Any]]:

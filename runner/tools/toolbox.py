@@ -69,12 +69,12 @@ class Toolbox:
         `RolloutError` when a tool says that the rollout cannot go on, and cancellation: then its siblings are
         cancelled and have ended.
         """
-        from asyncio import Semaphore
+        import asyncio
 
         named = _with_ids(calls, turn)
         if len(named) == 1:
             return [await self._answer(named[0], scope, on_start, on_end)]
-        room = Semaphore(self._parallel)
+        room = asyncio.Semaphore(self._parallel)
 
         async def in_turn(call: ToolCall) -> Answer:
             async with room:
@@ -99,7 +99,7 @@ class Toolbox:
         return Answer(call, _message(call, result), result, seconds)
 
     async def _result(self, call: ToolCall, scope: ToolScope) -> ToolResult:
-        from asyncio import CancelledError, current_task
+        import asyncio
 
         tool = self._tools.get(call.name)
         if tool is None:
@@ -114,8 +114,8 @@ class Toolbox:
             return await tool.call(arguments, scope)
         except RolloutError:
             raise
-        except CancelledError as error:
-            task = current_task()
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             return faulted(error)  # nobody cancelled the rollout: the tool did this to itself

@@ -22,7 +22,7 @@ from runner.workflows.answers import ToolAnswers
 class AgentWorkflowConfig(BaseModel):
     """The typed config of a workflow, filled from `[workflow] config`. Subclass it and add fields."""
 
-    model_config = ConfigDict(extra="allow", validate_assignment=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="allow", validate_assignment=True, arbitrary_types_allowed=True, defer_build=True)
 
     name: str = "workflow"
     description: str | None = None

@@ -52,10 +52,7 @@ def test_a_disk_that_fills_up_while_it_runs(project: Any, small_disk: Path) -> N
 
 
 def test_a_disk_that_is_full_from_the_start(project: Any, small_disk: Path) -> None:
-    with (small_disk / "ballast").open("wb") as ballast, pytest.raises(OSError, match="No space"):
-        while True:
-            ballast.write(b"x" * 4096)
-            ballast.flush()
+    subprocess.run(f"head -c 1M /dev/zero > {small_disk}/ballast", shell=True, stderr=subprocess.DEVNULL, check=False)
     for words in (("eval",), ("eval", "--fresh")):
         done = project.run(*words, "--output", small_disk, code=3)
         assert "the disk is full" in done.err and "hint: " in done.err
@@ -88,7 +85,7 @@ def test_results_that_cannot_be_written_out(project: Any) -> None:
             done = project.run(*words, code=3, stdout=full)
         assert "the disk is full" in done.err
     done = project.run("export", "runs/it", "--format", "jsonl", "-o", "/dev/full", code=None)
-    assert done.code in (1, 3) and "/dev/full" in done.err
+    assert done.code == 3 and "the disk is full" in done.err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -97,7 +97,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         "except StoreError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(target)], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{target}: cannot be written: File too large"
+    assert done.stdout.strip() == f"{target}: cannot be written: the file may not grow any more (see `ulimit -f`)"
     assert target.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 

@@ -94,7 +94,7 @@ def test_error_names_the_path() -> None:
         ("{{ 'abc }}", "this string is not closed", "'"),
         ("{{ b c }}", "expected token `}}`, found `c`", "c"),
         ("{{ }}", "expected an expression, found `}}`", "}}"),
-        ("{% for x in row %}", "`for` is not closed: expected `endfor` or `else`", "%}"),
+        ("{% for x in row %}", "`for` is not closed: expected `endfor` or `else`", "for"),
         ("{% foo %}", "encountered unknown tag `foo`", "foo"),
         ("a {% include 'x' %}", "`include` is not available: a template is one text", "include"),
         ("{% import 'x' as y %}", "`import` is not available: a template is one text", "import"),

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from runner.config.checks.checking import Checking
+from runner.config.checks.plain_schema import surely_valid
 from runner.config.graders import AnswerGrader, ChoiceGrader, JsonSchemaGrader, RegexGrader, RubricGrader
 from runner.config.names import dotted
 from runner.config.reference import SchemaText
@@ -180,7 +181,9 @@ def _report_schema(check: Checking, path: Path, schema: Mapping[str, Any]) -> No
 
 def _schema_problems(schema: Mapping[str, Any]) -> list[tuple[Path, str, str, bool]]:
     """What makes `schema` none: (path in it, message, label, whether the key is to blame)."""
-    from jsonschema import Draft202012Validator  # 60 ms, and only a file with a schema needs it
+    if surely_valid(schema):
+        return []
+    from jsonschema import Draft202012Validator
 
     errors = list(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema))
     problems: dict[Path, tuple[Path, str, str, bool]] = {}

@@ -1,0 +1,1 @@
+"""The code that the reference file names."""
