@@ -1,5 +1,6 @@
 """Who may speak, and how: stdout is data that could be piped, stderr is talk.
 
+What user code prints is talk, too: while a command runs, `sys.stdout` is stderr, and only a `Console` has the real one.
 Everything is readable without colour, and no terminal's encoding can make a command crash. rich is never imported
 here; live progress has its own file.
 """
@@ -55,13 +56,14 @@ class Console:
     def __init__(self, color: Color = "auto", quiet: bool = False) -> None:
         self.color: Color = color
         self.quiet = quiet
+        self._stdout = sys.stdout
         for stream in (sys.stdout, sys.stderr):
             _make_safe(stream)
 
     @property
     def data(self) -> Style:
         """Styles for stdout."""
-        return Style(_colored(self.color, sys.stdout))
+        return Style(_colored(self.color, self._stdout))
 
     @property
     def talk(self) -> Style:
@@ -75,7 +77,7 @@ class Console:
 
     def out(self, text: str = "", end: str = "\n") -> None:
         """Print data to stdout."""
-        sys.stdout.write(text + end)
+        self._stdout.write(text + end)
 
     def say(self, text: str = "") -> None:
         """Talk on stderr; silent with --quiet."""
@@ -88,7 +90,7 @@ class Console:
 
     def err(self, text: str) -> None:
         """A line on stderr, always."""
-        sys.stdout.flush()  # keeps the two streams in order when both go to one terminal or file
+        self._stdout.flush()  # keeps the two streams in order when both go to one terminal or file
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
@@ -102,7 +104,7 @@ class Console:
         """Print a JSON document to stdout, escaped where the stream could not carry it."""
         from json import dumps
 
-        utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        utf8 = (self._stdout.encoding or "").lower().replace("-", "") == "utf8"
         self.out(dumps(value, ensure_ascii=not utf8, indent=indent))
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import wraps
 from typing import Any
 
 import click
@@ -62,6 +65,8 @@ class Table(click.Group):
         command: click.Command = import_module(f"runner.cli.commands.{entry[0]}").command
         known = {option.name for option in command.params}
         command.params.extend(option for option in _talk_options() if option.name not in known)
+        if command.callback is not None and not hasattr(command.callback, "__wrapped__"):
+            command.callback = _apart(command.callback)
         return command
 
     def resolve_command(
@@ -81,6 +86,17 @@ class Table(click.Group):
         for section, entries in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in entries.items()])
+
+
+def _apart(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with `sys.stdout` pointed at stderr: what a user's tool prints must not stand among the data."""
+
+    @wraps(callback)
+    def command(*words: Any, **options: Any) -> Any:
+        with redirect_stdout(sys.stderr):
+            return callback(*words, **options)
+
+    return command
 
 
 def _set_color(ctx: click.Context, _: click.Parameter, value: Any) -> None:
@@ -136,10 +152,22 @@ cli = Table(
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Ends the process with an `Exit` code."""
+    _open_streams()
     if "_OSMOSIS_RUN_COMPLETE" in os.environ:
         cli(prog_name=PROG)
     code = run(sys.argv[1:] if arguments is None else arguments)
     sys.exit(code or _flushed())
+
+
+def _open_streams() -> None:
+    """A stream that was closed before we began (`>&-`, some daemons) leads nowhere, and no other file gets its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            made = os.open(os.devnull, os.O_RDWR)
+            if made != number:
+                os.dup2(made, number)
+                os.close(made)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
 
 
 def _flushed() -> int:

@@ -17,7 +17,7 @@ id       = "scripted/pupil"
 provider = "scripted"
 
 [[model.rules]]
-when       = "last.role == 'user'"
+when       = "turn == 1"
 tool_calls = [{ name = "thread", arguments = { how = "{{ row.how }}" } }, { name = "loop", arguments = { how = "{{ row.how }}" } }]
 [[model.rules]]
 reply = "done"

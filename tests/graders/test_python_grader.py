@@ -125,7 +125,7 @@ def test_grader_classes() -> None:
     assert PythonGrader(Typed).range == (0.0, 2.0)
     assert PythonGrader(Typed).needs_label
     assert grade(Configured, {"threshold": 0.5}).value == 0.5
-    with pytest.raises(GraderMisfit, match="Configured could not be built: ValidationError"):
+    with pytest.raises(GraderMisfit, match="`threshold` of the config of Configured must be a number, found a string"):
         PythonGrader(Configured, {"threshold": "high"})
     with pytest.raises(GraderMisfit, match="exists already"):
         PythonGrader(Typed(), {"threshold": 1})

@@ -1,0 +1,53 @@
+"""What `validate` finds beyond the words of the file: code that does not import or fit, templates, dataset columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner.build.dataset import build_dataset, check_columns, check_prompts
+from runner.build.parts import Parts, assemble
+from runner.build.site import Site
+from runner.config.load import Loaded
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check saw: how many tools and graders could be built, and the rows it read, or None."""
+
+    tools: int = 0
+    graders: int = 0
+    rows: int | None = None
+
+
+def check_build(loaded: Loaded, *, imports: bool = True, read_rows: bool = False) -> Checked:
+    """Build every sound part of `loaded`, adding what is wrong to its report. Nothing is run, nobody is called.
+
+    With `imports=False` no user code is imported. With `read_rows` every row of the dataset is read, and its prompt
+    and label are rendered; without it only the first rows.
+    """
+    if loaded.config is None:
+        return Checked()
+    site = Site(loaded.config, loaded.report, imports, loaded=loaded)
+    parts = assemble(site)
+    rows = None if loaded.is_broken(("dataset",)) else _check_dataset(site, parts, glance=not read_rows)
+    return Checked(len(loaded.config.tools), len(loaded.config.graders), rows if read_rows else None)
+
+
+def _check_dataset(site: Site, parts: Parts, *, glance: bool) -> int | None:
+    dataset = build_dataset(site, glance=glance)
+    if dataset is None:
+        return None
+    before = site.report.errors
+    rows = check_columns(site, dataset)
+    if site.report.errors == before and _whole(site, parts):
+        check_prompts(site, dataset, parts.prompts)
+    return rows
+
+
+def _whole(site: Site, parts: Parts) -> bool:
+    """Whether the templates of the prompt are all there: a row that lacks what a broken one gives is no finding."""
+    workflow = site.config.workflow
+    said = (workflow.system, parts.prompts.system), (workflow.user, parts.prompts.user)
+    broken = site.loaded is not None and site.loaded.is_faulty(("workflow",))
+    label = "label" not in workflow.model_fields_set or parts.prompts.label is not None
+    return not broken and label and all(text is None or template is not None for text, template in said)

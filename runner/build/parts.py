@@ -1,0 +1,51 @@
+"""All parts of a config, built in one pass: what `build` makes a plan of and what `validate` looks at."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from runner.build.graders import build_graders
+from runner.build.live import GraderPart, ResourcePart
+from runner.build.models import ModelMaker, RolePart, build_models
+from runner.build.prompts import Prompts, build_prompts
+from runner.build.resources import build_resources
+from runner.build.site import Site
+from runner.build.tools import build_tools
+from runner.build.workflow import WorkflowMaker, build_workflow
+from runner.graders.worker import Workers
+from runner.tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What could be built. Whatever could not is a finding in the site's report, and missing here."""
+
+    prompts: Prompts
+    tools: dict[str, Tool]
+    run_resources: list[ResourcePart]
+    rollout_resources: list[ResourcePart]
+    graders: list[GraderPart]
+    workers: Workers
+    make_workflow: WorkflowMaker | None
+    make_model: ModelMaker | None
+    roles: dict[str, RolePart]
+
+
+def assemble(site: Site) -> Parts:
+    """Build every part of the site's config. Never raises for a mistake in it."""
+    if site.imports:
+        _set_environment(site)
+    workers = Workers()
+    prompts = build_prompts(site)
+    tools = build_tools(site)
+    run_resources, rollout_resources = build_resources(site)
+    graders = build_graders(site, workers)
+    model, roles = build_models(site)
+    return Parts(prompts, tools, run_resources, rollout_resources, graders, workers, build_workflow(site), model, roles)
+
+
+def _set_environment(site: Site) -> None:
+    """`[env]`, before any user code is imported; what the process already has wins."""
+    for name, value in site.config.env.items():
+        os.environ.setdefault(name, value)

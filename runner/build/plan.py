@@ -1,0 +1,234 @@
+"""`Plan`: everything imported, compiled and checked, nothing running. `build` makes one from a config."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.build.code import code_facts, recording_facts
+from runner.build.dataset import build_dataset
+from runner.build.live import GraderPart, Live, ResourcePart, Role
+from runner.build.models import ModelMaker, RolePart, build_sampling
+from runner.build.opening import Opened
+from runner.build.parts import Parts, assemble
+from runner.build.prompts import Prompts
+from runner.build.reward import build_reward, required_names
+from runner.build.site import Site
+from runner.build.tools import offered_names
+from runner.build.workflow import WorkflowMaker
+from runner.config.config import RolloutConfig
+from runner.config.digest import digest, facts
+from runner.config.limits import LimitsSection
+from runner.datasets.dataset import Row
+from runner.datasets.open import FileDataset
+from runner.diag.diagnostic import ConfigError, Diagnostic, Report
+from runner.graders.reward import RewardRule
+from runner.graders.worker import Workers
+from runner.models.model import Model, Opens
+from runner.records.completion import Sampling, ToolSpec
+from runner.records.failure import ConfigFailure
+from runner.records.limits import Limits
+from runner.records.message import Message
+from runner.records.rollout import RolloutRequest
+from runner.tools.fault import faulted
+from runner.tools.tool import Tool
+from runner.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from runner.models.recording import Recording
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A config, built. Everything here is shared by all rollouts and changes nothing while they run.
+
+    `tools` holds every tool of the file, `toolbox` and `offered` those the workflow may use. `facts` are the values
+    that decide what a change of the file costs, by part ("result", "grade", "operation"); `digests` their digests.
+    """
+
+    config: RolloutConfig
+    name: str
+    dataset: FileDataset | None
+    prompts: Prompts
+    tools: Mapping[str, Tool]
+    toolbox: Toolbox
+    offered: tuple[ToolSpec, ...]
+    graders: tuple[GraderPart, ...]
+    reward: RewardRule
+    required: frozenset[str]
+    limits: Limits
+    sampling: Sampling
+    make_workflow: WorkflowMaker
+    make_model: ModelMaker | None
+    roles: Mapping[str, RolePart]
+    run_resources: tuple[ResourcePart, ...]
+    rollout_resources: tuple[ResourcePart, ...]
+    workers: Workers
+    facts: Mapping[str, Mapping[str, Any]]
+    digests: Mapping[str, str]
+    _last: list[tuple[Row, tuple[tuple[Message, ...], str | None]]] = field(default_factory=list, repr=False)
+
+    def request(self, row: Row, attempt: int) -> RolloutRequest:
+        """The rollout of one attempt at a row, its prompt and label rendered. Raises `DatasetError`, naming the row."""
+        if self._last and self._last[0][0] is row:
+            prompt, label = self._last[0][1]
+        else:
+            where = self.dataset.place(row) if self.dataset is not None else ""
+            prompt, label = self.prompts.render(row, where)
+            # Attempts of one row come one after another: only the last row is kept.
+            self._last[:] = [(row, (prompt, label))]
+        return RolloutRequest(
+            rollout_id=f"{self.name}/{row.id}/{attempt}",
+            prompt=prompt,
+            row=row.data,
+            row_index=row.index,
+            row_id=row.id,
+            attempt=attempt,
+            label=label,
+        )
+
+    def sampling_for(self, request: RolloutRequest) -> Sampling:
+        """How this rollout samples: with `seed = "per-attempt"`, its seed follows from the row's id and the attempt."""
+        if self.config.sampling.seed != "per-attempt":
+            return self.sampling
+        mark = hashlib.sha256(f"{request.row_id}\0{request.attempt}".encode("utf-8", "surrogatepass")).digest()
+        return replace(self.sampling, seed=int.from_bytes(mark[:4], "big") >> 1)
+
+    @asynccontextmanager
+    async def open(self, *, record: Path | None = None, model: Model | None = None) -> AsyncIterator[Live]:
+        """Connections and the run's resources, for exactly as long as the block.
+
+        `record` writes every model call to a file that `provider = "replay"` can answer from; `model` takes the place
+        of the file's policy. Raises `ConfigError` without a model, `ConfigFailure` (kind "resource_failed") when a
+        resource cannot be opened. One that cannot be closed is a warning in the log: the work is done.
+        """
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.workers.aclose)
+            recording = _recording(record, stack)
+            policy = await _opened(model or self.require_model()(), recording, stack)
+            roles = {
+                name: Role(await _opened(part.make(), recording, stack), part.sampling)
+                for name, part in self.roles.items()
+            }
+            opened = Opened()
+            stack.push_async_callback(_close, opened)
+            for resource in self.run_resources:
+                await _open(resource, opened)
+            yield Live(self, policy, roles, opened.values)
+
+    def require_model(self) -> ModelMaker:
+        """What makes the policy. Raises `ConfigError` for a file that names none."""
+        if self.make_model is None:
+            raise ConfigError(Report([_no_model()]))
+        return self.make_model
+
+
+def _recording(path: Path | None, stack: AsyncExitStack) -> Recording | None:
+    """One recording for the policy and all roles: each call says who asked."""
+    if path is None:
+        return None
+    from runner.models.recording import Recording
+
+    recording = Recording(path)
+    stack.callback(recording.close)
+    return recording
+
+
+async def _opened(model: Model, recording: Recording | None, stack: AsyncExitStack) -> Model:
+    stack.push_async_callback(model.aclose)
+    if isinstance(model, Opens):
+        await model.open()
+    if recording is None:
+        return model
+    from runner.models.recording import RecordingModel
+
+    return RecordingModel(model, recording)
+
+
+async def _open(part: ResourcePart, opened: Opened) -> None:
+    try:
+        await opened.open(part)
+    except (Exception, SystemExit) as error:
+        failed = faulted(error)
+        text = f"resource {part.name!r} could not be opened: {failed.content}"
+        raise ConfigFailure(text, kind="resource_failed", where=failed.where) from error
+
+
+async def _close(opened: Opened) -> None:
+    for name, error in await opened.close():
+        logging.getLogger(__name__).warning(
+            "resource %r could not be closed: %s: %s", name, type(error).__name__, error
+        )
+
+
+def build(config: RolloutConfig) -> Plan:
+    """The plan of a config. Raises `ConfigError` with every finding when anything cannot be built."""
+    site = Site(config, Report())
+    parts = assemble(site)
+    dataset = build_dataset(site)
+    if site.report.errors or parts.make_workflow is None:
+        raise ConfigError(site.report)
+    return _plan(site, parts, parts.make_workflow, dataset)
+
+
+def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileDataset | None) -> Plan:
+    config = site.config
+    toolbox = Toolbox({name: parts.tools[name] for name in offered_names(site)}, config.limits.parallel_tools)
+    known = all_facts(site)
+    return Plan(
+        config=config,
+        name=config.name,
+        dataset=dataset,
+        prompts=parts.prompts,
+        tools=parts.tools,
+        toolbox=toolbox,
+        offered=toolbox.specs,
+        graders=tuple(parts.graders),
+        reward=build_reward(site),
+        required=required_names(site),
+        limits=_limits(config.limits),
+        sampling=build_sampling(config.sampling),
+        make_workflow=make_workflow,
+        make_model=parts.make_model,
+        roles=parts.roles,
+        run_resources=tuple(parts.run_resources),
+        rollout_resources=tuple(parts.rollout_resources),
+        workers=parts.workers,
+        facts=known,
+        digests={part: digest(known[part]) for part in ("result", "grade")},
+    )
+
+
+def all_facts(site: Site) -> dict[str, dict[str, Any]]:
+    """The config's values by what they affect, and with them the user's code."""
+    known: dict[str, dict[str, Any]] = {part: dict(values) for part, values in facts(site.config).items()}
+    for files in (code_facts(site.code, site.config.folder), recording_facts(site.config)):
+        for part, digests in files.items():
+            known[part].update(digests)
+    return known
+
+
+def _limits(section: LimitsSection) -> Limits:
+    action = section.on_limit.action
+    return Limits(
+        turns=section.turns,
+        tool_calls=section.tool_calls,
+        total_tokens=section.total_tokens,
+        time=section.time,
+        cost=section.cost,
+        malformed_calls=section.malformed_calls,
+        on_limit=float(section.on_limit.reward or 0.0) if action == "reward" else action,
+    )
+
+
+def _no_model() -> Diagnostic:
+    return Diagnostic(
+        "missing-key",
+        "the file has no [model], so nobody can answer",
+        helps=("add [model] with an id, or name one with `--model openai/gpt-5-mini`",),
+    )

@@ -1,0 +1,63 @@
+"""`[workflow] agent` to a factory that gives each rollout its own workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from runner.build.site import Site
+from runner.config.reference import Reference
+from runner.workflows.chat import ChatWorkflow
+from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
+from runner.workflows.tools import ToolsWorkflow
+from runner.workflows.workflow import AgentWorkflow
+
+WorkflowMaker: TypeAlias = Callable[[], AgentWorkflow[Any]]
+
+
+def build_workflow(site: Site) -> WorkflowMaker | None:
+    """The factory, or None with a finding."""
+    agent = site.config.agent
+    if isinstance(agent, Reference):
+        return _custom(site, agent)
+    if site.config.workflow.config:
+        site.add(
+            "misplaced-key",
+            f'the agent "{agent}" takes no `config`',
+            ("workflow", "config"),
+            at_key=True,
+            label="it is handed to a class of your own: `agent` names it",
+        )
+    if agent == "chat":
+        return ChatWorkflow
+    stop_when = site.config.workflow.stop_when
+    return lambda: ToolsWorkflow(stop_when)
+
+
+def _report(site: Site, error: ConfigFault) -> None:
+    path = ("workflow", "config", *error.path)
+    label = f"did you mean `{error.near}`?" if error.near else ""
+    if error.kind == "missing":
+        written = site.config.workflow.config
+        label = f"add `{error.path[-1]} = …`" if written else f"add `config = {{ {error.path[-1]} = … }}`"
+        site.add("missing-key", error.message, path[:-1] if written else ("workflow",), at_key=True, label=label)
+    elif error.kind == "unknown":
+        site.add("unknown-key", error.message, path, at_key=True, label=label or "remove it")
+    else:
+        site.add("wrong-type", error.message, path, label="mend it, or what the config's class declares")
+
+
+def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
+    path = ("workflow", "agent")
+    found = site.find(agent, path)
+    if found is None:
+        return None
+    try:
+        return prepare(found.value, site.config.workflow.config)
+    except ConfigMisfit as misfit:
+        for error in misfit.errors:
+            _report(site, error)
+    except WorkflowMisfit as misfit:
+        fact, _, cure = misfit.message.partition("; ")
+        site.add("unfit-code", f"`{agent.text}` cannot drive a rollout: {fact}", path, label=cure)
+    return None
