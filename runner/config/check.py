@@ -18,8 +18,9 @@ def check(loaded: Loaded) -> None:
     from runner.config.checks.models import check_models
     from runner.config.checks.names import check_names
     from runner.config.checks.scores import check_scores
+    from runner.config.checks.values import check_values
     from runner.config.checks.variants import check_variants
 
     checking = Checking(loaded, loaded.config)
-    for part in (check_names, check_scores, check_models, check_limits, check_contents, check_variants):
+    for part in (check_names, check_scores, check_models, check_limits, check_contents, check_variants, check_values):
         part(checking)

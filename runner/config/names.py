@@ -75,6 +75,15 @@ OBSOLETE: dict[tuple[str, str], str] = {
     ("graders.*", "ground_truth"): "graders.*.expect",
     ("graders.*", "weight"): "reward.weights.*",
     ("graders.*", "model"): "graders.*.role",
+    ("graders.*.expect", "name"): "graders.*.expect.tool",
+    ("graders.*.expect", "arguments"): "graders.*.expect.args",
+    ("graders.*.criteria", "name"): "graders.*.criteria.id",
+    ("graders.*.criteria", "description"): "graders.*.criteria.text",
+    ("graders.*.tests", "answer"): "graders.*.tests.output",
+    ("tools.*.tests", "arguments"): "tools.*.tests.args",
+    ("model.rules", "if"): "model.rules.when",
+    ("model.rules", "content"): "model.rules.reply",
+    ("model.rules", "response"): "model.rules.reply",
     ("resources.*", "call"): "resources.*.open",
     ("", "n"): "eval.attempts",
     ("", "num_samples"): "eval.attempts",
@@ -86,6 +95,7 @@ OBSOLETE: dict[tuple[str, str], str] = {
 }
 """(table, a name it once had or has elsewhere) -> the key to use. `*` stands for any name, or for any table."""
 
+_NAMED = ("tools", "graders", "roles", "resources")
 _LATER = ("mcp", "sandboxes", "serve")
 
 
@@ -140,7 +150,7 @@ def _moved(path: Path, advice: str, code: str, message: str, origins: Origins) -
     parent, key = path[:-1], str(path[-1])
     place = origins.key_place(path)
     table, _, name = advice.rpartition(".")
-    if table == ".".join(map(str, parent)):
+    if table == ".".join(_tables(parent)):
         exact = place is not None and place.source.text[place.start : place.end] == key
         fix = Fix(place, name) if place is not None and exact else None
         return Unknown(Diagnostic(code, message, place, f"it is called `{name}`", fix=fix), name)
@@ -152,12 +162,18 @@ def _belongs(table: str, name: str, key: str) -> str:
 
 
 def _advice(parent: Path, key: str) -> str | None:
-    table = ".".join(["*" if index == 1 else str(part) for index, part in enumerate(parent)])
+    named = parent[:1] and parent[0] in _NAMED
+    table = ".".join(["*" if index == 1 and named else part for index, part in enumerate(_tables(parent))])
     for where in (table, "*" if len(parent) <= 2 else None):
         found = OBSOLETE.get((where, key)) if where is not None else None
         if found is not None:
             return found.replace("*", str(parent[1]) if len(parent) > 1 else "NAME")
     return None
+
+
+def _tables(path: Path) -> list[str]:
+    """The keys of a path, without the places in arrays."""
+    return [part for part in path if isinstance(part, str)]
 
 
 def _misplaced(key: str, known: list[str], parent: Path) -> str | None:

@@ -117,7 +117,7 @@ class AgentWorkflowOutput(BaseModel):
     `stop_reason` is a word for why the agent stopped, `final_answer` if there is none.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     messages: list[dict[str, Any]] | None = None
     metrics: dict[str, float] = Field(default_factory=dict)

@@ -150,7 +150,7 @@ def test_any_change_of_a_sound_file(changes, sets, profile):
     for finding in loaded.report:
         assert finding.place is not None, finding
         assert finding.message
-    if loaded.config is not None:
+    if loaded.config is not None and not loaded.report.errors:
         assert all(len(digest(part)) == 16 for part in facts(loaded.config).values())
     for path in PATHS[::7]:
         explain(loaded, ".".join(map(str, path)))

@@ -151,7 +151,7 @@ class Double:
         self._log = folder / "seen.jsonl"
 
     def stats(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self._url}/stats", timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{self._url}/stats", timeout=10) as answer:
             found: dict[str, Any] = json.loads(answer.read())
         return found
 
@@ -160,8 +160,9 @@ class Double:
         return [tuple(json.loads(line)) for line in self._log.read_text().splitlines()]
 
     def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
 
 @pytest.fixture

@@ -28,12 +28,14 @@ def test_mixed_faults_are_ridden_out(project: Any, double: Any) -> None:
     faults = sum(count for kind, count in counts["outcomes"].items() if kind not in ("200", "gone"))
     retries = sum(call["retries"] for line in lines for call in line["calls"])
     assert faults > 60
-    assert retries == faults == counts["requests"] - 300, "each fault is one retry, and each is counted"
+    assert faults == counts["requests"] - 300
+    # A reset of a kept-alive connection before any byte of an answer is made good at once, without counting as a try.
+    assert faults - counts["outcomes"]["reset"] <= retries <= faults, "each fault is one retry, and each is counted"
 
 
 PERMANENT = {
     "hang": ("model_unavailable", "no answer"),
-    "reset": ("model_unavailable", "reset"),
+    "reset": ("model_unavailable", "the connection"),
     "cut": ("model_unavailable", ""),
     "garbage": ("model_garbled", "html"),
     "empty": ("model_garbled", "no choice"),
@@ -200,8 +202,9 @@ def test_nonsense_of_every_kind_is_a_failure_of_the_model(project: Any, double: 
     assert len(lines) == len(kinds)
     for kind, line in zip(kinds, lines, strict=True):
         assert (line["outcome"], line["reward"]) == ("failed", None), kind
-        assert line["failure"]["boundary"] == "model", (kind, line["failure"])
-        assert line["failure"]["kind"] in ("model_garbled", "model_unavailable", "model_refused"), (kind, line["failure"])
+        failure = line["failure"]
+        assert failure["boundary"] == "model", (kind, failure)
+        assert failure["kind"] in ("model_garbled", "model_unavailable", "model_refused"), (kind, failure)
         assert f"127.0.0.1:{port}" in line["failure"]["message"], kind
 
 

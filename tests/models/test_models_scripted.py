@@ -35,7 +35,7 @@ def test_the_first_rule_that_holds_answers() -> None:
     model = ScriptedModel(rules, price=Price(1.0, 1.0))
     first = ask(model)
     calls = first.message["tool_calls"]
-    assert json.loads(calls[0]["function"]["arguments"]) == {"a": "2", "b": 2, "c": ["What is 2 + 2?"]}
+    assert json.loads(calls[0]["function"]["arguments"]) == {"a": 2, "b": 2, "c": ["What is 2 + 2?"]}
     assert calls[1]["function"]["arguments"] == "{oops"
     assert [call["id"] for call in calls] == ["call_0_0", "call_0_1"]
     assert (first.finish_reason, first.reasoning) == ("tool_calls", "Hm.")

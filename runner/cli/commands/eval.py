@@ -52,9 +52,8 @@ def _severity(code: int) -> int:
 
 
 def _evaluate(plan: Plan, options: RunOptions, shell: Console, as_json: bool) -> RunResult:
-    import asyncio
-
     from runner.batch.run import Control, evaluate
+    from runner.cli.event_loop import run_async
     from runner.cli.interrupt import interruptible
     from runner.cli.progress import watcher
 
@@ -65,7 +64,7 @@ def _evaluate(plan: Plan, options: RunOptions, shell: Console, as_json: bool) ->
         with interruptible(control, view):
             return await evaluate(plan, options, view, control)
 
-    return asyncio.run(main())
+    return run_async(main())
 
 
 def _tell(result: RunResult, shell: Console) -> None:

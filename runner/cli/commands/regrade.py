@@ -22,15 +22,14 @@ def command(
 
     New grades are added to the journal and supersede the old ones, which stay in it.
     """
-    import asyncio
-
     from runner.batch.past_run import PastRun, shown
     from runner.batch.regrade import regrade
     from runner.batch.text import summary_text
+    from runner.cli.event_loop import run_async
 
     shell = console()
     path = PastRun.open(run).folder.path
-    result, count = asyncio.run(regrade(build_plan(workflow, profile, overrides), path, everything=everything))
+    result, count = run_async(regrade(build_plan(workflow, profile, overrides), path, everything=everything))
     if as_json:
         counts = {"graded": count.graded, "changed": count.changed, "kept": count.kept, "rowless": count.rowless}
         shell.print_json({"run": str(path), "regrade": counts, **result.summary})

@@ -43,10 +43,10 @@ class Tested:
 @json_option
 def command(workflow: Path, profile: str | None, overrides: tuple[str, ...], as_json: bool) -> Exit:
     """Run the tests that FILE (default: workflow.toml) declares for its tools and graders."""
-    import asyncio
+    from runner.cli.event_loop import run_async
 
     plan = build_plan(workflow, profile, overrides)
-    results = asyncio.run(_run(plan))
+    results = run_async(_run(plan))
     untested = _untested(plan)
     if as_json:
         console().print_json({"tests": [vars(result) for result in results], "untested": untested})
