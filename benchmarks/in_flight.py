@@ -1,7 +1,8 @@
-"""Ten thousand rollouts in flight at once in one process, each waiting five seconds for its model.
+"""Ten thousand rollouts in flight at once in one process, each waiting about five seconds for its model.
 
 Memory per rollout is the peak with 10,000 in flight less the peak with 100, divided by the difference. Latency added
-per model call is what the process takes beyond the model's own latency when it is not saturated (256 in flight).
+per model call is what the process measured less what the server says it took itself, once the flood of the start has
+spread out: the server's latency varies by half, and rollouts that began later than two waves are counted.
 """
 
 from __future__ import annotations
@@ -11,51 +12,58 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from harness import measure, model_server, osmosis_run, sound, write_report
+from harness import Cost, measure, model_server, osmosis_run, sound, write_report
 from workload import write_workload
 
+ROWS = 30_000
 MANY, FEW = 10_000, 100
 LATENCY = 5.0
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place, model_server("--two-step", "--latency", str(LATENCY)) as url:
+    server = model_server("--two-step", "--latency", str(LATENCY), "--jitter", "0.5")
+    with tempfile.TemporaryDirectory() as place, server as url:
         folder = Path(place)
-        write_workload(folder, url, MANY, MANY)
+        write_workload(folder, url, ROWS, MANY)
         few = _eval(folder, FEW)
-        many = _eval(folder, MANY)
-        added = _added_latency(folder)
+        many = _eval(folder, ROWS)
+        added = _added(folder / "runs" / "bench" / "rollouts.jsonl")
     each = (many.peak - few.peak) / (MANY - FEW)
+    middle, high = statistics.median(added), statistics.quantiles(added, n=100)[98]
     write_report(
         "in_flight",
         {
             "rollouts in flight": MANY,
+            "rollouts played": ROWS,
             "peak memory, 100 in flight (MB)": round(few.peak / 1e6),
             "peak memory, 10,000 in flight (MB)": round(many.peak / 1e6),
-            "memory per rollout (KB)": round(each / 1000, 1),
+            "memory per rollout in flight (KB)": round(each / 1000, 1),
             "wanted (KB)": "< 60",
-            "wall seconds (two calls of 5 s)": round(many.wall, 1),
-            "added per model call, median (ms)": round(added * 1000, 2),
-            "wanted (ms)": "< 5",
+            "added per model call, median (ms)": round(middle * 1000, 2),
+            "added per model call, 99th percentile (ms)": round(high * 1000, 2),
+            "wanted, median (ms)": "< 5",
         },
     )
-    if each > 60_000 or added > 0.005:
+    if each > 60_000 or middle > 0.005:
         raise SystemExit("over the limit")
 
 
-def _eval(folder: Path, rows: int):  # type: ignore[no-untyped-def]
+def _eval(folder: Path, rows: int) -> Cost:
     command = osmosis_run("eval", "rows.jsonl", "--fresh", "--json", "--set", f"dataset.limit={rows}")
     return sound(measure(command, cwd=folder))
 
 
-def _added_latency(folder: Path) -> float:
-    """The median over model calls of (measured latency - the server's), with 256 rollouts in flight."""
-    with model_server("--two-step", "--latency", "0.5") as url:
-        write_workload(folder / "latency", url, 512, 256)
-        sound(measure(osmosis_run("eval", "rows.jsonl", "--fresh", "--json"), cwd=folder / "latency"))
-    lines = (folder / "latency" / "runs" / "bench" / "rollouts.jsonl").read_text().splitlines()
-    calls = [call["latency"] - 0.5 for line in lines for call in json.loads(line)["calls"]]
-    return statistics.median(calls)
+def _added(journal: Path) -> list[float]:
+    """Seconds added to each model call of the rollouts that began after the first two waves."""
+    added = []
+    started: float | None = None
+    with journal.open() as lines:
+        for record in map(json.loads, lines):
+            at = record["timing"]["started"]
+            started = at if started is None else min(started, at)
+            if at > started + 4 * LATENCY:
+                added += [call["latency"] - call["extra"]["latency"] for call in record["calls"]]
+    return added
 
 
 if __name__ == "__main__":

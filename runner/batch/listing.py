@@ -25,7 +25,7 @@ def listing_line(record: Mapping[str, Any], passed: bool, style: Style) -> str:
     words = str(failure["message"]) if failure else last_answer(record.get("messages") or ())
     flat = " ".join(safe(words).split())
     end = flat if len(flat) <= 34 or failure else "…" + flat[-33:]
-    name = clip(f"{record['row_id']}/{record['attempt']}", 16)
+    name = clip(f"{safe(record['row_id'])}/{record['attempt']}", 16)
     return (
         f"{paint(sign)} {name:<16} {number(record['reward']):>7}  {record['stop_reason']:<17} {clip(end, 34)}".rstrip()
     )

@@ -23,7 +23,7 @@ def transcript(record: Mapping[str, Any], style: Style | None = None) -> str:
 
 def _head(record: Mapping[str, Any], style: Style) -> str:
     paint = {"scored": style.ok, "ungraded": style.warn, "failed": style.bad}.get(record["outcome"], style.dim)
-    title = style.bold(f"row {record['row_id']}, attempt {record['attempt']}")
+    title = style.bold(f"row {safe(record['row_id'])}, attempt {record['attempt']}")
     reward = "no reward" if record["reward"] is None else f"reward {number(record['reward'])}"
     usage, timing = record.get("usage") or {}, record.get("timing") or {}
     facts = [

@@ -54,7 +54,7 @@ def _usage(error: click.ClickException, console: Console) -> Exit:
     else:
         message = message[:1].lower() + message[1:].rstrip(".")
     context = getattr(error, "ctx", None)
-    hint = f"`{context.command_path} --help` lists what there is" if context else ""
+    hint = f"`{context.command_path if context else 'osmosis-run'} --help` lists what there is"
     console.fail(message, hint)
     return Exit.USAGE
 
@@ -82,7 +82,8 @@ def _known(error: BaseException) -> CommandError | None:
     if isinstance(error, CommandError):
         return error
     if isinstance(error, DatasetError):
-        return CommandError(str(error), "`osmosis-run validate --dataset FILE` checks every row before a run")
+        checks = "`osmosis-run validate --dataset FILE` checks every row before a run"
+        return CommandError(str(error), error.hint or checks)
     if isinstance(error, RolloutError):
         return _rollout_error(error)
     if isinstance(error, UnicodeDecodeError):

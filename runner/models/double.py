@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any, TypeAlias
 
 if __name__ == "__main__":
@@ -33,7 +34,11 @@ _GARBAGE = b"<html><body>502 Bad Gateway</body></html>"
 
 
 class Double:
-    """The server. `port` 0 takes a free one; `latency` (seconds) passes before each answer."""
+    """The server. `port` 0 takes a free one.
+
+    `latency` (seconds) passes before each answer, more or less by a share of it up to `jitter`. A completion that had
+    to wait says so: its `latency` is what the server itself took, so that a client's own part can be told from it.
+    """
 
     def __init__(
         self,
@@ -42,6 +47,7 @@ class Double:
         host: str = "127.0.0.1",
         port: int = 0,
         latency: float = 0.0,
+        jitter: float = 0.0,
         token_ids: bool = False,
         faults: list[Fault] | None = None,
         seed: int = 0,
@@ -51,6 +57,8 @@ class Double:
         self._host = host
         self._port = port
         self._latency = latency
+        self._jitter = jitter
+        self._rng = Random(seed)
         self._token_ids = token_ids
         self._faults = Faults(faults or [], seed)
         self._retry_after = retry_after
@@ -163,6 +171,9 @@ class Double:
     def _speak(self, connection: Connection, asked: dict[str, Any], said: Any) -> None:
         try:
             answer = completion(asked, said, token_ids=self._token_ids)
+            delay = self._delay()
+            if delay > 0.0:
+                answer["latency"] = delay
             if asked.get("stream"):
                 usage = bool((asked.get("stream_options") or {}).get("include_usage"))
                 body = b"".join(events(answer, include_usage=usage))
@@ -173,9 +184,9 @@ class Double:
             return
         self.outcomes["200"] += 1
         if asked.get("stream"):
-            self._send(connection, _event_stream(body))
+            self._send(connection, _event_stream(body), delay)
         else:
-            self._answer(connection, 200, body)
+            self._send(connection, response(200, body), delay)
 
     def _misbehave(self, connection: Connection, fault: str) -> None:
         if fault == "hang":
@@ -187,7 +198,7 @@ class Double:
             connection.write(whole[: len(whole) * 2 // 3])
             self._end(connection, connection.close)
         elif fault == "garbage":
-            self._send(connection, response(200, _GARBAGE, "text/html"))
+            self._send(connection, response(200, _GARBAGE, "text/html"), self._delay())
         elif fault == "empty":
             self._answer(connection, 200, to_json({**completion({}, ""), "choices": []}))
         else:
@@ -203,12 +214,15 @@ class Double:
         headers: tuple[tuple[str, str], ...] = ()
         if status in (429, 503) and self._retry_after is not None:
             headers = (("retry-after", self._retry_after),)
-        self._send(connection, response(status, body, headers=headers))
+        self._send(connection, response(status, body, headers=headers), self._delay())
 
-    def _send(self, connection: Connection, data: bytes) -> None:
-        if self._latency > 0.0:
+    def _delay(self) -> float:
+        return self._latency * (1.0 + self._jitter * self._rng.uniform(-1.0, 1.0)) if self._latency > 0.0 else 0.0
+
+    def _send(self, connection: Connection, data: bytes, delay: float) -> None:
+        if delay > 0.0:
             loop = asyncio.get_running_loop()
-            connection.timer = loop.call_later(self._latency, self._finish, connection, data)
+            connection.timer = loop.call_later(delay, self._finish, connection, data)
         else:
             self._finish(connection, data)
 

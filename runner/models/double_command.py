@@ -53,9 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     two_steps = "first a call of the first tool offered, with these arguments, then the text of --fixed"
     add("--two-step", metavar="JSON", nargs="?", const="{}", help=two_steps)
     add("--latency", type=float, default=0.0, metavar="SECONDS", help="before each answer")
+    add("--jitter", type=float, default=0.0, metavar="SHARE", help="how much the latency varies, from 0 to 1")
     add("--token-ids", action="store_true", help="invent token ids and log-probabilities for who asks for them")
     add("--fault", default="", metavar="KIND:CHANCE,...", help="a status, hang, reset, cut, garbage or empty")
-    add("--seed", type=int, default=0, help="of the faults")
+    add("--seed", type=int, default=0, help="of the faults and the jitter")
     add("--retry-after", metavar="VALUE", help="the Retry-After header of 429 and 503")
     return parser
 
@@ -64,6 +65,8 @@ def build(options: argparse.Namespace) -> Double:
     """The double that the options describe. Raises UsageError."""
     if options.latency < 0:
         raise UsageError("--latency must not be negative")
+    if not 0 <= options.jitter <= 1:
+        raise UsageError("--jitter must be from 0 to 1")
     if not 0 <= options.port <= 65535:
         raise UsageError("--port must be from 0 to 65535")
     return Double(
@@ -71,6 +74,7 @@ def build(options: argparse.Namespace) -> Double:
         host=options.host,
         port=options.port,
         latency=options.latency,
+        jitter=options.jitter,
         token_ids=options.token_ids,
         faults=_faults(options.fault),
         seed=options.seed,

@@ -224,9 +224,11 @@ def test_a_secret_that_an_endpoint_echoes_is_not_written_down(project: Any, doub
     double()
     project.rows(1)
     key = "tok-" + "verysecret" * 3
-    port, _ = raw(lambda n: answer("401 Unauthorized", json.dumps({"error": {"message": f"bad key {key}"}}).encode()))
+    port, _ = raw(lambda n: answer("401 Unauthorized", json.dumps({"error": {"message": f"\x1b[2J bad key {key}"}}).encode()))
     done = project.run("eval", "--set", f"model.base_url=http://127.0.0.1:{port}/v1", "--set",
                        "model.api_key.env=MY_KEY", env={"MY_KEY": key}, code=3)  # fmt: skip
+    assert "\x1b" not in done.out + done.err
+    assert "\x1b" not in project.run("show", "runs/it").out + project.run("show", "runs/it", "0").out
     assert "MY_KEY" in json.dumps(project.lines()[0]["failure"])
     written = [path.read_bytes() for path in (project.folder / "runs").rglob("*") if path.is_file()]
     assert not any(key.encode() in content for content in [*written, (done.out + done.err).encode()])

@@ -19,7 +19,8 @@ BROKEN = {
     "a doubled id": (row(0) + "\n" + row(1) + "\n" + row(0) + "\n", "rows.jsonl:3"),
     "no id": (row(0) + '\n{"q": "1?", "a": "1"}\n', "rows.jsonl:2"),
     "a bare NaN": (row(0) + '\n{"id": "q1", "q": "1?", "a": NaN}\n', "rows.jsonl:2"),
-    "latin-1": ((row(0) + '\n{"id": "q1", "q": "caf\xe9", "a": "1"}\n').encode("latin-1"), "rows.jsonl:2:22"),
+    "a lone surrogate": (row(0) + '\n{"id": "q1", "q": "half \\ud83d", "a": "1"}\n', "rows.jsonl:2: column `q` holds a lone"),
+    "latin-1": ((row(0) + '\n{"id": "q1", "q": "caf\xe9", "a": "1"}\n').encode("latin-1"), "rows.jsonl:2:23"),
     "UTF-16": ((row(0) + "\n").encode("utf-16"), "UTF-16"),
     "a raw NUL": (row(0).encode() + b'\n{"id": "q1", "q": "\0", "a": "1"}\n', "rows.jsonl"),
     "NULs at the end": (row(0).encode() + b"\n" + b"\0" * 6000, "rows.jsonl"),
@@ -35,7 +36,7 @@ def test_a_broken_row_is_named_before_anything_is_spent(project: Any, what: str)
     done = project.run("eval", code=1)
     assert said in done.err and "hint: " in done.err
     assert done.out == "" and not project.journal().exists()
-    assert len(done.err.splitlines()) <= 8
+    assert len(done.err.splitlines()) <= 11
 
 
 def test_missing_columns_fail_their_own_rows_only(project: Any) -> None:
@@ -63,16 +64,14 @@ def test_odd_but_honest_files_are_read(project: Any) -> None:
     assert {key[0] for key in project.last()} == {"q0", "q1", "q2"}
 
 
-def test_lone_surrogates_and_control_characters_survive(project: Any) -> None:
-    text = '{"id": "q\\ud83d", "q": "half \\ud83d and \\u0000 and \\u001b[2J", "a": "half \\ud83d"}\n'
-    project.write("rows.jsonl", text)
-    project.run("eval", "-q", code=None)
+def test_control_characters_are_kept_and_never_reach_the_terminal(project: Any) -> None:
+    asked = "NUL \0, escape \x1b[2J, backspace \b, separator \u2028, emoji 🙂"
+    project.write("rows.jsonl", json.dumps({"id": "q\x1b[2J", "q": asked, "a": asked}) + "\n")
+    project.run("eval", "-q")
     (line,) = project.lines()
-    assert line["outcome"] == "scored"
-    assert "half" in line["messages"][0]["content"]
-    project.journal().read_bytes().decode("utf-8")
-    done = project.run("show", "runs/it", "0")
-    assert "\x1b" not in done.out, "a transcript must not steer the terminal"
+    assert line["messages"][0]["content"] == asked and line["reward"] == 1.0
+    for words in (("runs/it",), ("runs/it", "0"), ("runs/it", "--list")):
+        assert not {"\x1b", "\0", "\b"} & set(project.run("show", *words).out), words
     assert "1 re-used, 0 to run" in project.run("plan").out
     project.run("export", "runs/it", "--format", "trl-sft")
 

@@ -9,6 +9,7 @@ import click
 
 from runner.cli.console import Console, console
 from runner.cli.exit import Exit
+from runner.cli.open_files import allow_open_files
 from runner.cli.options import json_option
 from runner.cli.run_options import Asked, run_options
 
@@ -33,6 +34,8 @@ def command(record: Path | None, log: Path | None, as_json: bool, **asked: Any) 
     shell, results = console(), []
     for cell, plan in Asked(**asked).plans():
         options = Asked(**asked).options(cell, record, log)
+        if warning := allow_open_files(plan.config.eval.concurrency):
+            shell.warn(warning)
         results.append(_evaluate(plan, options, shell, as_json))
         if not as_json:
             _tell(results[-1], shell)

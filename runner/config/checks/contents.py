@@ -136,8 +136,8 @@ def _dataset(check: Checking) -> None:
     if dataset.path is None:
         return
     file = dataset.path.path
-    if file.is_file():
-        return
+    if file.exists() and not file.is_dir():
+        return  # whoever opens it says what is wrong with a pipe or a device
     if file.is_dir():
         check.report("dataset-missing", path, f"the dataset `{dataset.path.text}` is a folder", "name a file in it")
     else:
