@@ -134,11 +134,14 @@ def _known_os_error(error: OSError) -> CommandError | None:
         return CommandError("too many open files", "raise the limit with `ulimit -n 65536`", Exit.INCOMPLETE)
     if error.errno == errno.EROFS:
         return CommandError(f"the file system is read-only, could not write{name}")
+    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EIO) and name:
+        return CommandError(f"{(error.strerror or 'it cannot be used').lower()}:{name}", "check the path")
     return None
 
 
 def _shown(filename: object) -> str:
-    return os.fsdecode(filename) if isinstance(filename, str | bytes | os.PathLike) else str(filename)
+    text = os.fsdecode(filename) if isinstance(filename, str | bytes | os.PathLike) else str(filename)
+    return text if len(text) <= 500 else f"{text[:200]}…{text[-100:]}"
 
 
 def _bug(error: BaseException, console: Console) -> Exit:

@@ -78,11 +78,16 @@ def from_record(record: Mapping[str, Any], row: Mapping[str, Any] | None = None)
         reward=record["reward"],
         scores={name: _score(score) for name, score in record["scores"].items()},
         failure=_failure(record["failure"]),
-        sample=Sample(messages, tuple(record["calls"]), tuple(record["tools"]), record["metrics"], record.get("info", {})),
+        sample=_sample(record, messages),
         usage=usage_from_json(record["usage"]),
         cost=record["cost"],
         timing=record["timing"],
     )
+
+
+def _sample(record: Mapping[str, Any], messages: tuple[Message, ...]) -> Sample:
+    calls, spans = tuple(record["calls"]), tuple(record["tools"])
+    return Sample(messages, calls, spans, record["metrics"], record.get("info", {}))
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:

@@ -118,7 +118,7 @@ def test_a_folder_that_is_no_run(project: Any) -> None:
     project.run("eval", "-q", "--name", "sums")
     assert "did you mean `runs/sums`" in told(project, "show", "runs/sum")
     assert "has no rollout `q99`" in told(project, "show", "runs/sums", "q99")
-    assert "attempt" in told(project, "show", "runs/sums", "q1/7")
+    assert "has no rollout `q1/7`" in told(project, "show", "runs/sums", "q1/7")
 
 
 def test_a_file_where_a_folder_is_wanted(project: Any) -> None:
