@@ -6,6 +6,7 @@ run removes before it appends.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from typing import Any
 
 from runner.models.model import Model
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec, Usage
-from runner.records.failure import ContextOverflow, ModelError, ModelRefused
+from runner.records.failure import ConfigFailure, ContextOverflow, ModelError, ModelRefused
 from runner.records.message import Message
 
 SCHEMA = "recording/1"
@@ -32,23 +33,40 @@ class Recording:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         _mend(self.path)
-        self._file = self.path.open("ab")
+        self._file = self.path.open("ab", buffering=0)
         self._lock = Lock()
+        self._broken = ""
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Write one line. Raises OSError (a full disk), ValueError after `close`."""
+        """Write one line. Raises `ConfigFailure` (a full disk), then and from then on; ValueError after `close`."""
         data = json.dumps(line, separators=(",", ":"), allow_nan=True).encode() + b"\n"
         with self._lock:
-            self._file.write(data)
-            self._file.flush()
+            if not self._broken:
+                self._broken = self._write(data)
+            if self._broken:  # a line after half a line would be lost with it
+                words = f"the recording {self.path} cannot be written: {self._broken}"
+                raise ConfigFailure(words, kind="recording_unwritable")
+
+    def _write(self, data: bytes) -> str:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return ""
 
     def close(self) -> None:
         """Put everything on disk. Closing twice is no mistake."""
         with self._lock:
             if not self._file.closed:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
+                try:
+                    os.fsync(self._file.fileno())
+                except OSError as error:
+                    if error.errno != errno.EINVAL:  # a pipe or a device, which has no disk
+                        raise
+                finally:
+                    self._file.close()
 
 
 def _mend(path: Path) -> None:

@@ -45,13 +45,13 @@ concurrency = 32
 """A workflow whose model is at BASE_URL."""
 
 SCRIPTED = HTTP.replace(
-    '''id       = "openai/double"
+    """id       = "openai/double"
 base_url = "BASE_URL"
 timeout  = "5s"
-retries  = { attempts = 6, max_wait = "20ms" }''',
-    '''id       = "scripted/pupil"
+retries  = { attempts = 6, max_wait = "20ms" }""",
+    """id       = "scripted/pupil"
 provider = "scripted"
-rules    = [{ reply = "{{ row.a }}" }]''',
+rules    = [{ reply = "{{ row.a }}" }]""",
 )
 """The same with a model that always knows the answer."""
 

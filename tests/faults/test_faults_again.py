@@ -1,4 +1,4 @@
-"""The same command again, after something changed: what is re-used, graded again or played again, counted at the server."""
+"""The same command again, after a change: what is re-used, graded again or played again, counted at the server."""
 
 from __future__ import annotations
 
@@ -47,8 +47,16 @@ def test_nothing_changed(played: Any) -> None:
 
 
 def test_operational_keys_change_nothing(played: Any) -> None:
-    settings = ["eval.concurrency=2", 'model.timeout="9s"', "model.retries.attempts=1", "model.concurrency=3",
-                'tools.twice.timeout="2s"', 'limits.grader_time="3s"', "eval.breaker=3", "eval.max_failed=0.5"]  # fmt: skip
+    settings = [
+        "eval.concurrency=2",
+        'model.timeout="9s"',
+        "model.retries.attempts=1",
+        "model.concurrency=3",
+        'tools.twice.timeout="2s"',
+        'limits.grader_time="3s"',
+        "eval.breaker=3",
+        "eval.max_failed=0.5",
+    ]
     done = played.run("eval", *(word for setting in settings for word in ("--set", setting)))
     assert "20 re-used, 0 to run." in done.err, done.err
     assert asked(played) == 0

@@ -78,6 +78,21 @@ def test_a_file_that_may_not_grow(project: Any, limit: int) -> None:
     assert len(project.last()) == len(project.lines()) == 200
 
 
+def test_a_recording_that_cannot_be_written(project: Any) -> None:
+    """The recording was asked for: without room for it the run stops, and no model is blamed."""
+    project.rows(100)
+    done = project.run("eval", "--concurrency", "4", "--record", "/dev/full", code=3)
+    assert "stopping: the same failure 8 times in a row: config/recording_unwritable" in done.err
+    assert "/dev/full cannot be written: no space left" in done.err
+    lines = project.lines()
+    assert len(lines) <= 12
+    assert {(line["outcome"], line["failure"]["boundary"], line["reward"]) for line in lines} == {
+        ("failed", "config", None)
+    }
+    project.run("eval", "-q", "--retry-failed", "--record", "calls.jsonl")
+    assert {line["outcome"] for line in project.last().values()} == {"scored"} and len(project.last()) == 100
+
+
 def test_results_that_cannot_be_written_out(project: Any) -> None:
     project.run("eval", "-q")
     for words in (("show", "runs/it"), ("eval", "--json"), ("export", "runs/it", "--format", "jsonl")):

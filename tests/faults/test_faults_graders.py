@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from typing import Any
 
@@ -33,7 +34,7 @@ path = "rows.jsonl"
 id   = "how"
 """
 
-GRADERS = '''\
+GRADERS = """\
 import asyncio, sys, time
 
 def _do(how):
@@ -61,7 +62,7 @@ async def loop(solution_str, ground_truth, extra_info):
     how = extra_info.get("how") or extra_info["row"]["how"]
     if how == "hang": await asyncio.sleep(30)
     return _do(how)
-'''
+"""
 
 KINDS = {
     "raise": "grader_error",
@@ -125,6 +126,26 @@ def test_retry_failed_grades_the_ungraded_again(graded: Any) -> None:
     done = graded.run("eval", "--retry-failed")
     assert f"{len(KINDS)} re-graded" in done.err
     assert graded.summary()["outcomes"]["ungraded"] == len(KINDS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_regrade_that_is_stopped_is_finished_by_the_next_one(graded: Any, until: Any, number: signal.Signals) -> None:
+    graded.write("rows.jsonl", "".join(json.dumps({"how": f"fine {n}"}) + "\n" for n in range(40)))
+    graded.run("eval", "-q")
+    before = graded.last()
+    graded.write("graders.py", GRADERS.replace("return _do(how)\n\nasync", "time.sleep(0.05)\n    return 0.5\n\nasync"))
+    process = graded.start("regrade", "runs/it", "--set", "eval.concurrency=2")
+    until(lambda: graded.journal().read_bytes().count(b"\n") > 45)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == (130 if number is signal.SIGINT else -9), err
+    assert "Traceback" not in err
+    assert graded.last().keys() == before.keys()
+    done = graded.run("regrade", "runs/it")
+    assert "40 graded again" not in done.err and "graded again" in done.err
+    assert {line["reward"] for line in graded.last().values()} == {0.75}
+    assert graded.summary()["reward"]["n"] == 40
+    assert all(graded.last()[key]["messages"] == before[key]["messages"] for key in before)
 
 
 def test_an_optional_grader_that_breaks_does_not_cost_the_reward(graded: Any) -> None:

@@ -224,7 +224,8 @@ def test_a_secret_that_an_endpoint_echoes_is_not_written_down(project: Any, doub
     double()
     project.rows(1)
     key = "tok-" + "verysecret" * 3
-    port, _ = raw(lambda n: answer("401 Unauthorized", json.dumps({"error": {"message": f"\x1b[2J bad key {key}"}}).encode()))
+    body = json.dumps({"error": {"message": f"\x1b[2J bad key {key}"}}).encode()
+    port, _ = raw(lambda n: answer("401 Unauthorized", body))
     done = project.run("eval", "--set", f"model.base_url=http://127.0.0.1:{port}/v1", "--set",
                        "model.api_key.env=MY_KEY", env={"MY_KEY": key}, code=3)  # fmt: skip
     assert "\x1b" not in done.out + done.err

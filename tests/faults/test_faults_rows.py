@@ -1,4 +1,4 @@
-"""Rows that are broken, doubled, huge, many, or in another encoding: each has its place named, or is played as it is."""
+"""Rows that are broken, doubled, huge, many, or in another encoding: named by their place, or played as they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ BROKEN = {
     "a doubled id": (row(0) + "\n" + row(1) + "\n" + row(0) + "\n", "rows.jsonl:3"),
     "no id": (row(0) + '\n{"q": "1?", "a": "1"}\n', "rows.jsonl:2"),
     "a bare NaN": (row(0) + '\n{"id": "q1", "q": "1?", "a": NaN}\n', "rows.jsonl:2"),
-    "a lone surrogate": (row(0) + '\n{"id": "q1", "q": "half \\ud83d", "a": "1"}\n', "rows.jsonl:2: column `q` holds a lone"),
+    "a lone surrogate": (
+        row(0) + '\n{"id": "q1", "q": "half \\ud83d", "a": "1"}\n',
+        "rows.jsonl:2: column `q` holds a lone",
+    ),
     "latin-1": ((row(0) + '\n{"id": "q1", "q": "caf\xe9", "a": "1"}\n').encode("latin-1"), "rows.jsonl:2:23"),
     "UTF-16": ((row(0) + "\n").encode("utf-16"), "UTF-16"),
     "a raw NUL": (row(0).encode() + b'\n{"id": "q1", "q": "\0", "a": "1"}\n', "rows.jsonl"),
@@ -90,7 +93,7 @@ def test_a_hundred_thousand_rows_are_planned_quickly(project: Any) -> None:
     project.rows(100_000)
     started = time.monotonic()
     assert "100,000 rows x 1 attempt: 100,000 to run" in project.run("plan").out
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 15
     project.run("eval", "-q", "--rows", "99990-99999")
     assert len(project.last()) == 10
     assert "100,000 rows x 1 attempt: 10 re-used, 99,990 to run" in project.run("plan").out

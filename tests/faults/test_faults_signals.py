@@ -66,9 +66,25 @@ def test_two_signals_end_at_once(project: Any, until: Any) -> None:
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=5)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 3, "five seconds of grace were not waited for"
     assert process.returncode == 130 and err.endswith("interrupted\n")
     project.run("eval", "-q")
+
+
+def test_a_terminals_ctrl_c_reaches_helper_processes_too(project: Any, until: Any) -> None:
+    """A terminal signals the whole group: the process that checks mathematics must not answer with a traceback."""
+    rows = [{"id": f"q{n}", "q": str(n), "a": f"\\frac{{{2 * n + 2}}}{{{4 * n + 4}}} + x"} for n in range(300)]
+    project.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    rules = 'model.rules=[{ reply = "x + \\\\frac{1}{2}", delay = "30ms" }]'
+    math = ("--set", 'graders.answer.kind="math"', "--set", rules, "--concurrency", "4")
+    process = project.start("eval", *math, start_new_session=True)
+    until(grown(project, 12))
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "KeyboardInterrupt" not in err, err
+    assert {line["outcome"] for line in project.lines()} == {"scored"}, project.lines()[-1]["failure"]
+    assert {line["reward"] for line in project.lines()} == {1.0}
 
 
 def test_ctrl_c_at_any_moment_of_a_short_run(project: Any) -> None:

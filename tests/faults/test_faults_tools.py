@@ -40,7 +40,7 @@ path = "rows.jsonl"
 id   = "how"
 """
 
-TOOLS = '''\
+TOOLS = """\
 import asyncio, ctypes, sys, time
 
 def _do(how):
@@ -81,7 +81,7 @@ async def loop(how: str):
             except asyncio.CancelledError: pass
     if how == "block": time.sleep(0.3)
     return _do(how)
-'''
+"""
 
 ERRORS = {
     "raise": "ValueError: it is broken",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from typing import Any
 
@@ -58,8 +59,12 @@ def test_zeros_between_whole_lines_lose_nothing_that_was_synced(project: Any) ->
     project.journal().write_bytes(damaged)
     done = project.run("eval", code=None)
     assert done.code == 0, done.err
-    assert len(project.last()) == 20
-    assert project.journal().read_bytes().startswith(b"".join(lines[:17]))
+    assert "18 re-used, 2 to run" in done.err
+    content = project.journal().read_bytes()
+    assert content.startswith(b"".join(lines[:17]))
+    assert len({json.loads(line)["row_id"] for line in content.splitlines() if b"\0" not in line}) == 20
+    assert project.summary()["outcomes"]["scored"] == 20
+    assert len(project.run("export", "runs/it", "--format", "jsonl").out.splitlines()) == 20
 
 
 def test_a_damaged_line_in_the_middle_is_named(project: Any) -> None:
