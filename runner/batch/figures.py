@@ -85,6 +85,14 @@ def clip(text: str, width: int) -> str:
     return flat if len(flat) <= width else flat[: max(0, width - 1)] + "…"
 
 
+def wrapped(text: str, width: int, most: int) -> list[str]:
+    """`text` on at most `most` lines; what is cut is marked."""
+    from textwrap import wrap
+
+    lines = wrap(" ".join(text.split()), width)
+    return lines if len(lines) <= most else [*lines[: most - 1], clip(" ".join(lines[most - 1 :]), width)]
+
+
 def strip(estimate: Mapping[str, Any], width: int, style: Style) -> str:
     """An interval drawn on the line from 0 to 1: `·····███│██····`; blank where it does not lie there."""
     mean = estimate.get("mean", estimate.get("value"))

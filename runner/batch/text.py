@@ -21,6 +21,7 @@ from runner.batch.figures import (
     percent,
     short,
     strip,
+    wrapped,
 )
 from runner.records.rollout import STATUSES
 
@@ -138,7 +139,7 @@ def _failures(summary: Mapping[str, Any], style: Style, run: str) -> list[str]:
         head = f"{failure['count']:>6,} {failure['outcome']:<9}"
         where = f"{failure['boundary']}/{failure['kind']}"
         lines.append(f"{_INDENT}{paint(head)}  {clip(where, WIDTH - 24)}")
-        lines.append(" " * 20 + clip(failure["message"], WIDTH - 22))
+        lines += [" " * 20 + line for line in wrapped(failure["message"], WIDTH - 22, most=3)]
         place = f"{first['row_id']}/{first['attempt']}"
         lines.append(" " * 20 + style.dim(f"osmosis-run show {run} {place}" if run else f"first in {place}"))
     if len(summary["failures"]) > 5:

@@ -66,5 +66,5 @@ def _final(setback: Setback, failed: int) -> ModelError:
     if (failed == 1 and not setback.retry) or isinstance(error, (ModelRefused, ContextOverflow)):
         return error
     tries = "1 try" if failed == 1 else f"{failed} tries"
-    message = f"{error} (gave up after {tries}; this was the last cause)"
+    message = f"{error}; gave up after {tries}"
     return type(error)(message, kind=error.kind, where=error.where, status=error.status, retries=failed - 1)

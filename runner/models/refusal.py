@@ -129,7 +129,8 @@ class Refusals:
         return ""
 
     def _say(self, words: str) -> str:
-        return f"{self.place}: {self.veil(words)}"
+        # What happened stands first: whoever lists failures may have to cut the end.
+        return f"{self.veil(words)} ({self.place})"
 
 
 def _error_text(body: bytes) -> str:

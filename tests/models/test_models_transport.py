@@ -85,8 +85,8 @@ def test_tls_trusted_and_not(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert run(TLS, tmp_path, SSL_CERT_FILE=str(tmp_path / "cert.pem")) == "{'over TLS'}\n" * 2
     refused = run(TLS, tmp_path).splitlines()[0]
-    assert refused.startswith("ModelUnavailable 0 localhost:")
-    assert "its certificate is not trusted" in refused
+    assert refused.startswith("ModelUnavailable 0 its certificate is not trusted")
+    assert "(localhost:" in refused
     assert "SSL_CERT_FILE" in refused
 
 
