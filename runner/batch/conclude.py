@@ -1,4 +1,4 @@
-"""The end of a session: the summary from the journal, the gates, the baseline, and what the exit code will be."""
+"""The end of a command: the summary from the journal, the gates, the baseline, and what the exit code will be."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def make_manifest(
         "facts": facts,
         "origins": _origins(facts, place),
         "earlier": earlier(before, facts),
-        "sessions": [*(before or {}).get("sessions", []), {"started": started, "command": list(options.command)}],
+        "commands": [*(before or {}).get("commands", []), {"started": started, "command": list(options.command)}],
     }
 
 

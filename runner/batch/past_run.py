@@ -113,7 +113,7 @@ class PastRun:
         return dict(zip(self.manifest.get("group_by", ()), self._wanted[_key(record)], strict=False))
 
     def is_newer_than_summary(self) -> bool:
-        """True if records came after the summary was written: a session was killed."""
+        """True if records came after the summary was written: a command was killed."""
         try:
             written = self.folder.summary_path.stat().st_mtime_ns
             return self.folder.journal_path.stat().st_mtime_ns > written

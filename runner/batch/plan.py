@@ -114,7 +114,7 @@ class RunPlan:
     wanted: dict[int, Groups] = field(default_factory=dict)
     """`row_key` of every row and its groups: the summary counts these rows and no others."""
     spent_cost: float = 0.0
-    """USD that earlier sessions have spent."""
+    """USD that earlier commands have spent."""
     spent_tokens: int = 0
 
     @property

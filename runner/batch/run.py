@@ -145,7 +145,7 @@ def _take(folder: RunFolder, options: RunOptions, stack: ExitStack) -> RunFolder
 
 
 class _Run:
-    """One session of a run."""
+    """What one command does of a run."""
 
     def __init__(
         self,

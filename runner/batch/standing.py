@@ -49,7 +49,7 @@ class Standing:
 
     @property
     def rate(self) -> float:
-        """Rollouts a second in this session."""
+        """Rollouts a second in this command."""
         return self.played / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -59,12 +59,12 @@ class Standing:
         return missing / self.rate if self.rate > 0 else None
 
     def reuse(self, row_id: str, status: Status, reward: float | None) -> None:
-        """Count what an earlier session had finished."""
+        """Count what an earlier command had finished."""
         self.reused += 1
         self._count(row_id, status, reward)
 
     def add(self, outcome: Outcome) -> None:
-        """Count a rollout of this session; it is on disk."""
+        """Count a rollout of this command; it is on disk."""
         self.played += 1
         self.input_tokens += outcome.usage.input_tokens
         self.output_tokens += outcome.usage.output_tokens

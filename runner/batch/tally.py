@@ -213,7 +213,7 @@ class Tally:
 
 
 class Activity:
-    """Seconds in which at least one rollout ran, across sessions: what a killed run's wall clock was."""
+    """Seconds in which at least one rollout ran, across the run's commands: what a killed one's wall clock was."""
 
     __slots__ = ("spans",)
 

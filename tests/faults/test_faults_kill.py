@@ -19,7 +19,7 @@ def test_twenty_kills_of_a_run_of_two_thousand_rows(project: Any, double: Any) -
     finished: list[tuple[int, set[tuple[str, int]]]] = []
     for kill in range(KILLS):
         process = project.start(*EVAL)
-        if kill % 4 == 0:  # while it starts, too: before and around the first line of the session
+        if kill % 4 == 0:  # while it starts, too: before and around its first line
             time.sleep(0.1 + 0.5 * rng.random())
         else:
             wait_for_growth(project, rng.randrange(1, ROWS * ATTEMPTS // KILLS * 2), process)

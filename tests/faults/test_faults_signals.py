@@ -71,7 +71,7 @@ def test_two_signals_end_at_once(project: Any, until: Any) -> None:
     project.run("eval", "-q")
 
 
-def test_a_terminals_ctrl_c_reaches_helper_processes_too(project: Any, until: Any) -> None:
+def test_a_terminals_ctrl_c_reaches_worker_processes_too(project: Any, until: Any) -> None:
     """A terminal signals the whole group: the process that checks mathematics must not answer with a traceback."""
     rows = [{"id": f"q{n}", "q": str(n), "a": f"\\frac{{{2 * n + 2}}}{{{4 * n + 4}}} + x"} for n in range(300)]
     project.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
