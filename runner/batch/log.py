@@ -12,7 +12,7 @@ from runner.store.errors import not_written
 
 
 class RunLog:
-    """Open while the run runs. Appends to what earlier commands wrote. Raises `StoreError` where it cannot be opened."""
+    """Open while the run runs; appends to what is there. Raises `StoreError` where it cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         try:

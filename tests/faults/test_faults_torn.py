@@ -78,7 +78,7 @@ def test_a_damaged_line_in_the_middle_is_named(project: Any) -> None:
     assert project.journal().read_bytes().count(b"\n") == 20, "nobody repairs a user's file behind their back"
 
 
-def test_what_a_killed_session_left_beside_the_run_is_no_stranger(project: Any) -> None:
+def test_what_a_killed_command_left_beside_the_run_is_no_stranger(project: Any) -> None:
     """Killed while the very first manifest was being written: a half file, and nothing else."""
     run = project.journal().parent
     run.mkdir(parents=True)
