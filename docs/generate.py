@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import click
+
+from runner.cli.main import PROG, SECTIONS, Table
 from runner.config.document import markdown
 from runner.diag.codes import CODES
 
@@ -21,7 +24,32 @@ def diagnostics() -> str:
     return "\n".join(parts)
 
 
-PAGES: dict[str, Callable[[], str]] = {"diagnostics.md": diagnostics, "format.md": markdown}
+def commands() -> str:
+    """Every command with its words and options."""
+    table = Table(PROG)
+    parts = [f"{HEAD}# Commands\n\nThe [README](../README.md) shows them at work.\n"]
+    for section, entries in SECTIONS.items():
+        parts.append(f"## {section}\n")
+        for name in entries:
+            command = table.get_command(click.Context(table), name)
+            assert command is not None
+            rows = [_option(one) for one in command.params if isinstance(one, click.Option)]
+            usage = " ".join([PROG, name, *command.collect_usage_pieces(click.Context(command))])
+            text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+            parts.append(f"### {name}\n\n`{usage}`\n\n{text}\n\n| option | |\n|---|---|\n" + "".join(rows))
+    return "\n".join(parts)
+
+
+def _option(option: click.Option) -> str:
+    said = "" if option.is_flag else f" {option.metavar or option.type.name.split()[0].upper()}"
+    if isinstance(option.type, click.Choice):
+        said = f" {'|'.join(map(str, option.type.choices))}"
+    default = f" Default: `{option.default}`." if option.show_default and option.default is not None else ""
+    cells = (f"`{', '.join(option.opts)}{said}`", f"{option.help}{default}")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"commands.md": commands, "diagnostics.md": diagnostics, "format.md": markdown}
 
 
 def main() -> None:

@@ -111,13 +111,13 @@ def _changes(a: Side, b: Side, part: str) -> list[Change]:
 
 
 def _other_graders(a: Side, b: Side) -> list[str]:
-    changed = _changes(a, b, "grade")
+    found = []
     if a.tally.threshold != b.tally.threshold:
-        return [f"the pass thresholds differ ({a.tally.threshold:g} and {b.tally.threshold:g})"]
-    if not changed:
-        return []
-    names = ", ".join(change.key for change in changed[:5])
-    return [f"the graders differ ({names}{', …' if len(changed) > 5 else ''})"]
+        found.append(f"the pass thresholds differ ({a.tally.threshold:g} and {b.tally.threshold:g})")
+    if changed := _changes(a, b, "grade"):
+        names = ", ".join(change.key for change in changed[:5])
+        found.append(f"the graders differ ({names}{', …' if len(changed) > 5 else ''})")
+    return found
 
 
 def _other_rows(a: Side, b: Side) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from runner.batch.compare import Comparison
-from runner.batch.figures import Plain, Style, clip, number
+from runner.batch.figures import Plain, Style, clip, many, number
 from runner.batch.paired import Difference
 from runner.batch.reasons import Change
 
@@ -29,7 +29,8 @@ def compare_text(found: Comparison, style: Style | None = None) -> str:
 def _head(found: Comparison, style: Style) -> Iterator[str]:
     yield f"  {style.bold('A')}  {found.a}"
     yield f"  {style.bold('B')}  {found.b}"
-    yield f"  {style.dim(f'paired over {found.rows:,} rows that both have scored; differences are B minus A')}"
+    paired = f"paired over {many(found.rows, 'row')} that both have scored; differences are B minus A"
+    yield f"  {style.dim(paired)}"
     for warning in found.warnings:
         yield f"  {style.warn('compared by force: ' + warning)}"
 
@@ -43,7 +44,8 @@ def _differences(found: Comparison, style: Style) -> Iterator[str]:
     yield _line("pass@1", found.means["pass@1"], found.pass_at_1, style)
     for name, difference in found.graders.items():
         yield _line(name, found.means[f"grader.{name}"], difference, style)
-    yield style.dim(f"  intervals are clustered by row; p by {found.reward.method}")
+    how = f"p by {found.reward.method}" if found.reward.p != 1.0 else f"p: {found.reward.method}"
+    yield style.dim(f"  intervals are clustered by row; {how}")
 
 
 def _line(name: str, means: tuple[float | None, float | None], difference: Difference, style: Style) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.batch.figures import number
+from runner.batch.figures import many, number
 from runner.batch.gates import Gate, check_gates
 from runner.batch.log import RunLog
 from runner.batch.options import RunResult
@@ -34,7 +34,7 @@ def conclude(
     past.folder.write_summary(summary)
     for gate in gates:
         log.say(f"gate {'passed' if gate.passed else 'failed'}: {gate.text}")
-    return RunResult(past.folder.path, summary, gates, stopped, interrupted, too_many, cell)
+    return RunResult(past.folder.path, summary, gates, summary["stopped"], interrupted, too_many, cell)
 
 
 def against(past: PastRun, baseline: Path, shown: str) -> dict[str, Any]:
@@ -62,4 +62,4 @@ def _difference(estimate: Estimate, p: float | None) -> str:
         return "no row is scored in both"
     interval = "" if estimate.low is None else f" [{estimate.low:+.3f}, {estimate.high:+.3f}]"
     chance = "" if p is None else f", p = {number(p)}"
-    return f"reward {estimate.value:+.3f}{interval} over {estimate.rows:,} rows{chance}"
+    return f"reward {estimate.value:+.3f}{interval} over {many(estimate.rows, 'row')}{chance}"

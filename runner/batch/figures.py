@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+PAGE = 80
+"""Columns of what is not printed to a narrower terminal."""
+
 
 class Style(Protocol):
-    """Named styles: each returns its text, perhaps coloured."""
+    """Named styles: each returns its text, perhaps coloured. `width` is how many columns a line may have."""
 
+    @property
+    def width(self) -> int: ...
     def ok(self, text: str) -> str: ...
     def warn(self, text: str) -> str: ...
     def bad(self, text: str) -> str: ...
@@ -21,7 +26,10 @@ class Style(Protocol):
 
 
 class Plain:
-    """The style without colour."""
+    """The style without colour, by default as wide as a page."""
+
+    def __init__(self, width: int = PAGE) -> None:
+        self.width = width
 
     def ok(self, text: str) -> str:
         return text
@@ -94,10 +102,13 @@ def wrapped(text: str, width: int, most: int) -> list[str]:
 
 
 def strip(estimate: Mapping[str, Any], width: int, style: Style) -> str:
-    """An interval drawn on the line from 0 to 1: `·····███│██····`; blank where it does not lie there."""
+    """An interval drawn on the line from 0 to 1: `·····███│██····`; blank where it does not lie there.
+
+    Nothing in a `width` of 0.
+    """
     mean = estimate.get("mean", estimate.get("value"))
     low, high = estimate.get("low"), estimate.get("high")
-    if mean is None or low is None or high is None or low < 0 or high > 1:
+    if not width or mean is None or low is None or high is None or low < 0 or high > 1:
         return " " * width
     first, last, middle = (_cell(value, width) for value in (low, high, mean))
     inside = "█" * (middle - first), "█" * (last - middle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runner.batch.figures import money
@@ -55,24 +56,38 @@ class Spending:
 
 
 class Breaker:
-    """Trips when the same failure ends so many rollouts in a row, across the run."""
+    """Trips when so many rollouts that began one after the other, of more than one row, failed in the same way.
+
+    In the order of their beginning, not of their end: failures are often quick, so with hundreds in flight the first
+    ends are failures even where most rollouts do well. And one row that always fails says nothing of the others.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._signature = ""
-        self._count = 0
+        self._begun = 0
+        self._running: dict[tuple[str, int], int] = {}
+        self._failed: dict[int, tuple[str, str]] = {}
+
+    def begins(self, row_id: str, attempt: int) -> None:
+        """Note that a rollout begins."""
+        self._running[row_id, attempt] = self._begun
+        self._begun += 1
 
     def add(self, outcome: Outcome) -> str:
-        """Note how a rollout ended; says why the run must stop, or nothing."""
-        if outcome.status == "cancelled":
+        """Note how a rollout ended that `begins` told of; says why the run must stop, or nothing."""
+        request, failure = outcome.request, outcome.failure
+        place = self._running.pop((request.row_id, request.attempt), None)
+        if place is None or outcome.status != "failed" or failure is None or not self._limit:
             return ""
-        if outcome.status != "failed" or outcome.failure is None:
-            self._signature, self._count = "", 0
+        self._failed[place] = (failure.signature(), request.row_id)
+        alike = [*self._alike(place, -1), *self._alike(place, 1), request.row_id]
+        if len(alike) < self._limit or len(set(alike)) < 2:
             return ""
-        signature = outcome.failure.signature()
-        self._count = self._count + 1 if signature == self._signature else 1
-        self._signature = signature
-        if not self._limit or self._count < self._limit:
-            return ""
-        failure = outcome.failure
-        return f"the same failure {self._count} times in a row: {failure.boundary}/{failure.kind}: {failure.message}"
+        return f"the same failure {len(alike)} times in a row: {failure.boundary}/{failure.kind}: {failure.message}"
+
+    def _alike(self, place: int, step: int) -> Iterator[str]:
+        """The rows of the rollouts beside `place`, to one side, that failed as it did."""
+        signature, beside = self._failed[place][0], place + step
+        while (found := self._failed.get(beside)) is not None and found[0] == signature:
+            yield found[1]
+            beside += step

@@ -142,6 +142,14 @@ class History:
                 if past is not None:
                     yield self._indices[number], attempt, past.place
 
+    def contents(self, result: str, attempts: int) -> Iterator[tuple[str, int]]:
+        """Row id and content of each last line made by a configuration of this `result` digest, of so many attempts."""
+        ours = {number for number, version in enumerate(self.versions) if version.result == result}
+        for column in self._columns[:attempts]:
+            for (row_id, _), mark, content in zip(self._numbers.items(), column.marks, column.contents, strict=False):
+                if mark != _NONE and (mark >> _STATUS_BITS) & ((1 << _VERSION_BITS) - 1) in ours:
+                    yield row_id, content
+
     @property
     def attempts(self) -> int:
         """The most attempts that any row has."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runner import __version__
 from runner.batch.options import RunOptions
 from runner.batch.plan import Digests, RunPlan
+from runner.batch.selection import selection
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
@@ -39,6 +40,7 @@ def make_manifest(
         "reward_range": plan.config.reward.range,
         "measured": list(plan.config.reward.measured),
         "group_by": list(section.group_by),
+        "selection": selection(plan, run, before),
         "tools": [spec.wire() for spec in plan.offered],
         "digests": {"config": digests.config, "grading": digests.grading},
         "facts": facts,

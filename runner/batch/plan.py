@@ -7,11 +7,12 @@ operational key changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+from runner.batch.figures import many
 from runner.batch.history import History, Past, Version
 from runner.batch.reasons import changes, reason
 from runner.batch.tally import group_name, group_values
@@ -92,6 +93,11 @@ class Chooser:
             return Decision("rerun", f"row {row.id}", past)
         return self._same_result(past, was)
 
+    def leaves_out(self, wanted: Collection[int], attempts: int) -> bool:
+        """True if a row was recorded with this configuration that is not `wanted`, by its `row_key`."""
+        recorded = self._history.contents(self._digests.config, attempts)
+        return any(row_key(row_id, content) not in wanted for row_id, content in recorded)
+
     def _same_result(self, past: Past, was: Version) -> Decision:
         if past.status == "failed":
             return Decision("rerun", "failed", past) if self._retry_failed else Decision("reuse", "", past)
@@ -113,6 +119,8 @@ class RunPlan:
     reasons: list[str] = field(default_factory=list)
     wanted: dict[int, Groups] = field(default_factory=dict)
     """`row_key` of every row and its groups: the summary counts these rows and no others."""
+    leaves_out: bool = False
+    """True if rows were recorded with this very configuration that are not wanted now."""
     spent_cost: float = 0.0
     """USD that earlier commands have spent."""
     spent_tokens: int = 0
@@ -127,7 +135,7 @@ class RunPlan:
 
     def text(self) -> str:
         """One line of counts, then a sentence a reason."""
-        size = f"{self.rows:,} row{'s' if self.rows != 1 else ''} x {self.attempts} attempt{'s'[: self.attempts != 1]}"
+        size = f"{many(self.rows, 'row')} x {many(self.attempts, 'attempt')}"
         parts = [f"{self.to_run:,} to run"]
         if self.counts["regrade"]:
             parts.insert(0, f"{self.counts['regrade']:,} re-graded")
@@ -174,15 +182,15 @@ def make_plan(
             if decision.cause:
                 causes[decision.choice, decision.cause] += 1
         groups = tuple(group_name(value) for value in group_values(row.data, group_by).values())
-        wanted[row_key(row.id, row.digest)] = shared.setdefault(groups, groups)
-    plan = RunPlan(total, attempts, counts, causes, wanted=wanted)
+        wanted[row_key(row.id, hash(row.digest))] = shared.setdefault(groups, groups)
+    plan = RunPlan(total, attempts, counts, causes, wanted=wanted, leaves_out=chooser.leaves_out(wanted, attempts))
     plan.reasons = list(_reasons(causes, explainer))
     return plan
 
 
-def row_key(row_id: str, row_digest: str) -> int:
-    """What a row of this content is known by within this process."""
-    return hash((row_id, row_digest))
+def row_key(row_id: str, content: int) -> int:
+    """What a row is known by within this process; `content` is the hash of its digest."""
+    return hash((row_id, content))
 
 
 def _reasons(causes: Counter[tuple[Choice, str]], explainer: Explainer) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_GONE = object()
+from runner.config.digest import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,15 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     found = [
         Change(key, before.get(key), value, "changed" if key in before else "added")
         for key, value in after.items()
-        if before.get(key, _GONE) != value
+        if key not in before or _differ(before[key], value)
     ]
     found += [Change(key, value, None, "removed") for key, value in before.items() if key not in after]
     return found
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """True where a digest tells them apart: 1, 1.0 and true are three values."""
+    return bool(one != other) or digest({"": one}) != digest({"": other})
 
 
 def reason(changed: list[Change], place: Callable[[str], str]) -> str:

@@ -64,45 +64,49 @@ class _Item:
 async def regrade(plan: Plan, path: Path, *, everything: bool = False) -> tuple[RunResult, RegradeCount]:
     """Grade the run at `path` again with the plan's graders: what other graders graded, or `everything`.
 
-    Failed and cancelled rollouts are not touched. Raises `StoreError` (no run, locked, disk full).
+    Failed and cancelled rollouts are not touched, nor any that does not count in this run. Raises `StoreError` (no run,
+    locked, disk full).
     """
     count = RegradeCount()
     with ExitStack() as stack:
         folder = RunFolder.open(path)
         stack.enter_context(folder.lock())
         log = stack.enter_context(RunLog(folder.log_path))
-        history = PastRun(folder).history
         digests = Digests.of(plan.facts)
-        items = list(_owed(plan, history, digests, everything, count))
+        items = list(_owed(plan, PastRun(folder), digests, everything, count))
         kept = Kept(plan.facts, folder.manifest, () if everything else plan.config.graders)
         async with (
             Journal.open(folder.journal_path) as journal,
             plan.open(model=AbsentModel("a regrade asks no policy")) as live,
         ):
+            # First of all: a regrade that was killed is then one that is not done, and the next goes on with it.
+            folder.write_manifest(_manifest(folder.manifest, plan, digests))
 
             async def play(item: _Item) -> None:
                 await _grade(live, journal, item, (digests, kept), count)
 
             await Pool(plan.config.eval.concurrency).run(items, play)
-        folder.write_manifest(_manifest(folder.manifest, plan, digests))
         log.say(f"regrade: {count.text()}")
         result = conclude(PastRun(folder), plan.config.eval, "", False, log)
     return result, count
 
 
-def _owed(plan: Plan, history: History, digests: Digests, everything: bool, count: RegradeCount) -> Iterator[_Item]:
+def _owed(plan: Plan, run: PastRun, digests: Digests, everything: bool, count: RegradeCount) -> Iterator[_Item]:
     """What is to be graded: rows of the dataset with their content, then recorded rows that it no longer has."""
     seen: set[int] = set()
+    history = run.history
     for row in plan.dataset.rows() if plan.dataset is not None else ():
         for attempt in range(history.attempts):
             past = history.find(row.id, attempt)
-            if past is None or past.content != hash(row.digest):
+            if past is None or past.content != hash(row.digest) or not run.is_asked_for(row.id, attempt, past):
                 continue
             seen.add(hash((row.id, attempt)))
             if _is_owed(past, history, digests, everything, count):
                 yield _Item(past, row, attempt)
     for row_id, attempt, past in history:
-        if hash((row_id, attempt)) not in seen and _is_owed(past, history, digests, everything, count):
+        if hash((row_id, attempt)) in seen or not run.is_asked_for(row_id, attempt, past):
+            continue
+        if _is_owed(past, history, digests, everything, count):
             count.rowless += 1
             yield _Item(past, None, attempt)
 

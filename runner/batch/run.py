@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from runner.batch.conclude import conclude
@@ -33,7 +34,8 @@ from runner.runtime.rollout import run_rollout
 from runner.store.journal import Journal
 from runner.store.journal_reading import at, read
 from runner.store.lock import RunLock
-from runner.store.run_folder import RunFolder, safe_name
+from runner.store.record import encode
+from runner.store.run_folder import RunFolder, distinct_name, safe_name
 from runner.telemetry.event_log import EventLog
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def run_folder(plan: Plan, options: RunOptions) -> RunFolder:
     """Where the run goes. Nothing is touched."""
     root = options.output if options.output is not None else plan.config.eval.output.path
     name = safe_name(options.name or plan.name)
-    return RunFolder(root / (f"{name}@{safe_name(options.cell)}" if options.cell else name))
+    return RunFolder(root / (f"{name}@{distinct_name(options.cell)}" if options.cell else name))
 
 
 def plan_run(plan: Plan, options: RunOptions) -> tuple[RunPlan, Chooser]:
@@ -119,7 +121,8 @@ async def evaluate(
         before = None if folder.is_new else folder.manifest
         folder.write_manifest(make_manifest(plan, run_plan, options, before, placer(plan.config)))
         log = stack.enter_context(RunLog(folder.log_path))
-        run = _Run(plan, options, (run_plan, chooser), folder, watcher or Nobody(), log)
+        past = PastRun(folder, run_plan.wanted)
+        run = _Run(plan, options, (run_plan, chooser), past, watcher or Nobody(), log)
         if control is not None:
             control.attach(run)
         await run.play()
@@ -127,7 +130,6 @@ async def evaluate(
         if control is not None:
             control.attach(None)
         del run, chooser  # the index of the journal is made anew: two of them would be the peak of memory
-        past = PastRun(folder, run_plan.wanted)
         return conclude(past, plan.config.eval, stopped, interrupted, log, cell=options.cell)
 
 
@@ -141,6 +143,7 @@ def _take(folder: RunFolder, options: RunOptions, stack: ExitStack) -> RunFolder
             old.release()
     made = RunFolder.create(folder.path)
     stack.enter_context(made.lock())
+    stack.callback(made.discard_if_unused)
     return made
 
 
@@ -152,7 +155,7 @@ class _Run:
         plan: Plan,
         options: RunOptions,
         planned: tuple[RunPlan, Chooser],
-        folder: RunFolder,
+        past: PastRun,
         watcher: Watcher,
         log: RunLog,
     ) -> None:
@@ -161,7 +164,8 @@ class _Run:
         limits = Limits(section.budget.cost, section.budget.tokens, section.budget.time, section.breaker)
         self._plan = plan
         self._options = options
-        self._folder = folder
+        self._past = past
+        self._folder = past.folder
         self._run_plan = run_plan
         self._chooser = chooser
         self._watcher = watcher
@@ -173,7 +177,7 @@ class _Run:
         self._breaker = Breaker(limits.breaker)
         self._standing = Standing(run_plan, plan.config.reward.range)
         self._standing.running = lambda: self._pool.running
-        self._kept = Kept(plan.facts, folder.manifest, plan.config.graders)
+        self._kept = Kept(plan.facts, past.manifest, plan.config.graders)
         self._listen: Listener = ignore if options.log is None else EventLog(options.log)
         self._journal: Journal | None = None
         self.stopped = ""
@@ -203,11 +207,7 @@ class _Run:
             async with Journal.open(self._folder.journal_path) as journal:
                 self._journal = journal
                 async with self._plan.open(record=self._options.record) as live:
-
-                    async def play(item: Item) -> None:
-                        await self._play(live, item)
-
-                    await self._pool.run(self._work(), play)
+                    await self._pool.run(self._work(), partial(self._play, live))
         finally:
             if timer is not None:
                 timer.cancel()
@@ -239,6 +239,8 @@ class _Run:
                 if decision.choice != "regrade" and (why := self._spending.refuses(self._pool.running)):
                     self.stop(why)
                     return
+                if decision.choice != "regrade":
+                    self._breaker.begins(row.id, attempt)
                 yield Item(row, attempt, decision)
 
     async def _play(self, live: Live, item: Item) -> None:
@@ -256,7 +258,7 @@ class _Run:
         try:
             request = self._plan.request(item.row, item.attempt)
         except DatasetError as error:
-            return unplayable(item.row, item.attempt, str(error))
+            return unplayable(item.row, item.attempt, self._plan.rollout_id(item.row, item.attempt), str(error))
         return await run_rollout(live, request, self._listen)
 
     async def _grade_again(self, live: Live, item: Item) -> None:
@@ -274,15 +276,17 @@ class _Run:
     async def _keep(self, outcome: Outcome, row: Row, *, counted: bool = True, before: Record | None = None) -> None:
         """On disk first; only then it counts."""
         assert self._journal is not None
-        line = line_of(outcome, self._digests.record(row.digest), row, self._plan.config.eval.group_by)
+        record = line_of(outcome, self._digests.record(row.digest), row, self._plan.config.eval.group_by)
         if before is not None:
-            line["regraded"] = regraded(outcome, before)
-        await self._journal.append(line)
+            record["regraded"] = regraded(outcome, before)
+        line = encode(record)
+        place = await self._journal.append(line)
         self._log.outcome(outcome)
         if before is None:
             self._spending.add(outcome)
         if not counted:
             return
+        self._past.follow(place, line, record)
         self._standing.add(outcome)
         self._watcher.moved(self._standing)
         if why := self._breaker.add(outcome):

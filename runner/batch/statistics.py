@@ -119,8 +119,9 @@ def interval(
     """The 95 % interval of a mean over `rows` clusters.
 
     Without `bounds` it is mean ± t·error, and (None, None) where fewer than two rows or no variance at all leave the
-    error unknown. Values known to lie in `bounds` get a Wilson interval at the effective sample size, which stays
-    inside them and is not ±0 when every value is the same; `cap` is that size's ceiling (the count, for 0/1 values).
+    error unknown. Values known to lie in `bounds` get Wilson's interval at the effective sample size, with the limits
+    of a rare event near an end: it stays inside the bounds and is not ±0 when every value is the same. `cap` is that
+    size's ceiling (the count, for 0/1 values).
     """
     if bounds is None:
         if not variance:
@@ -133,7 +134,7 @@ def interval(
         return mean, mean
     share = min(1.0, max(0.0, (mean - low) / width))
     quantile, size = _effective(share, (variance or 0.0) / (width * width), rows, cap)
-    below, above = wilson(share, size, quantile)
+    below, above = _at_the_ends(share, size, wilson(share, size, quantile))
     return low + width * below, low + width * above
 
 
@@ -143,8 +144,34 @@ def _effective(share: float, variance: float, rows: int, cap: int | None) -> tup
     if variance <= 0.0 or bernoulli <= 0.0:
         # Nothing varied, so the attempts of a row may all be one event: each row counts once.
         return normal_quantile(0.5 + LEVEL / 2), float(rows)
-    size = bernoulli / variance
+    # One row more, as unlike the others as can be: few rows seldom hold one of the rare rows that make up the variance.
+    per_row = (rows * variance / bernoulli * (rows - 1) + 1.0) / rows
+    size = rows / per_row
     return t_quantile(0.5 + LEVEL / 2, rows - 1), min(size, cap) if cap is not None else size
+
+
+_RARE = (0.0, 0.05129329438755053, 0.355361510698662, 0.8176914471639534)
+"""The Poisson mean that gives at least 0, 1, 2, 3 events with a chance of 5 %."""
+
+
+def _at_the_ends(share: float, size: float, interval: Bounds) -> Bounds:
+    """Wilson's interval, widened where it covers too little: one to three events (or all but so many) in `size`.
+
+    After Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion" (2001), section 4.1.1.
+    """
+    low, high = interval
+    most = 3.5 if size > 50 else 2.5
+    events, others = share * size, (1.0 - share) * size
+    if 0.0 < events <= most:
+        low = min(low, _rare(events) / size)
+    if 0.0 < others <= most:
+        high = max(high, 1.0 - _rare(others) / size)
+    return low, high
+
+
+def _rare(events: float) -> float:
+    below = min(2, math.floor(events))
+    return _RARE[below] + min(1.0, events - below) * (_RARE[below + 1] - _RARE[below])
 
 
 def wilson(share: float, size: float, quantile: float | None = None) -> tuple[float, float]:

@@ -27,8 +27,8 @@ class Column:
         self.sums = array("d")
 
     def add(self, slot: int, value: float) -> None:
-        missing = slot + 1 - len(self.counts)
-        if missing > 0:
+        if slot >= len(self.counts):
+            missing = slot + 1 - len(self.counts)
             self.counts.extend([0] * missing)
             self.sums.extend([0.0] * missing)
         self.counts[slot] += 1

@@ -1,4 +1,4 @@
-"""The summary as a person reads it in a terminal, eighty columns wide.
+"""The summary as a person reads it in a terminal, eighty columns wide or as narrow as the terminal is.
 
 Drawn from `summary.json` alone, so `show RUN` prints what `eval` printed.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.batch.figures import (
+    PAGE,
     Plain,
     Style,
     clip,
@@ -25,10 +26,9 @@ from runner.batch.figures import (
 )
 from runner.records.rollout import STATUSES
 
-WIDTH = 80
 _INDENT = "  "
 _NAME = 20
-_STRIP = 19
+_STRIP, _NARROWEST = 21, 8
 _MOST_LINES = 12
 
 
@@ -53,24 +53,24 @@ def _head(summary: Mapping[str, Any], style: Style) -> list[str]:
     size = f"{many(summary['rows'], 'row')} × {many(summary['attempts'], 'attempt')}"
     title, plain_title = f"{style.bold(summary['name'])}  {style.dim(size)}", f"{summary['name']}  {size}"
     verdict, paint = ("✓ complete", style.ok) if summary["complete"] else ("✗ incomplete", style.bad)
-    gap = max(2, WIDTH - len(_INDENT) * 2 - len(plain_title) - len(verdict))
+    gap = max(2, style.width - len(_INDENT) * 2 - len(plain_title) - len(verdict))
     counts: dict[str, int] = {name: summary["outcomes"][name] for name in STATUSES}
     counts["missing"] = summary["rollouts"]["missing"]
     lines = [
         f"{_INDENT}{title}{' ' * gap}{paint(verdict)}",
         "",
-        _INDENT + outcome_bar(counts, WIDTH - len(_INDENT) * 2, style),
+        _INDENT + outcome_bar(counts, style.width - len(_INDENT) * 2, style),
         _INDENT + outcome_words(counts, style),
     ]
     if summary["stopped"]:
-        lines += ["", *_wrapped(f"stopped: {summary['stopped']}", style.warn)]
+        lines += ["", *_wrapped(f"stopped: {summary['stopped']}", style.warn, style)]
     return lines
 
 
 def _numbers(summary: Mapping[str, Any], style: Style) -> list[str]:
     if not summary["reward"]["n"]:
         return [_INDENT + style.warn("No rollout was scored, so there is no reward to report.")]
-    lines = [_heading("", "", "95 % interval", "0" + " " * (_STRIP - 2) + "1", "rollouts", style)]
+    lines = [_heading("", "", "95 % interval", _scale(style), "rollouts", style)]
     lines.append(_line("reward", summary["reward"], style, strong=True))
     lines += [_share(f"pass@{k}", value, style) for k, value in summary["pass_at"].items()]
     lines += [_share(f"pass^{k}", value, style) for k, value in summary["pass_all"].items() if k != "1"]
@@ -83,7 +83,7 @@ def _numbers(summary: Mapping[str, Any], style: Style) -> list[str]:
         share = percent(variance["share"])
         notes.append(f"{many(variance['zero'], 'row')} ({share}) got the same reward in every attempt.")
     for note in notes:
-        lines += _wrapped(note[:1].upper() + note[1:], style.dim)
+        lines += _wrapped(note[:1].upper() + note[1:], style.dim, style)
     return lines
 
 
@@ -138,8 +138,8 @@ def _failures(summary: Mapping[str, Any], style: Style, run: str) -> list[str]:
         paint = style.bad if failure["outcome"] == "failed" else style.warn
         head = f"{failure['count']:>6,} {failure['outcome']:<9}"
         where = f"{failure['boundary']}/{failure['kind']}"
-        lines.append(f"{_INDENT}{paint(head)}  {clip(where, WIDTH - 24)}")
-        lines += [" " * 20 + line for line in wrapped(failure["message"], WIDTH - 22, most=3)]
+        lines.append(f"{_INDENT}{paint(head)}  {clip(where, style.width - 24)}")
+        lines += [" " * 20 + line for line in wrapped(failure["message"], style.width - 22, most=3)]
         place = f"{first['row_id']}/{first['attempt']}"
         lines.append(" " * 20 + style.dim(f"osmosis-run show {run} {place}" if run else f"first in {place}"))
     if len(summary["failures"]) > 5:
@@ -152,7 +152,8 @@ def _verdicts(summary: Mapping[str, Any], style: Style) -> list[str]:
     lines = []
     for gate in summary.get("gates", ()):
         sign = style.ok("✓") if gate["passed"] else style.bad("✗")
-        lines.append(f"{_INDENT * 2}{sign} {gate['text']}")
+        first, *more = wrapped(gate["text"], style.width - 8, most=4)
+        lines += [f"{_INDENT * 2}{sign} {first}", *(f"{_INDENT * 3}{line}" for line in more)]
     if lines:
         lines.insert(0, _INDENT + style.bold("Gates"))
     if baseline := summary.get("baseline"):
@@ -166,10 +167,10 @@ def _spending(summary: Mapping[str, Any], style: Style) -> list[str]:
     parts = [tokens, money(summary["cost"]) if usage["total_tokens"] or summary["cost"] else "", duration(wall)]
     if wall > 0 and summary["rollouts"]["recorded"]:
         parts.append(f"{summary['rollouts']['recorded'] / wall:,.1f} rollouts/s")
-    lines = [_INDENT + "  ·  ".join(part for part in parts if part)]
+    lines = [*_wrapped("  ·  ".join(part for part in parts if part), str, style)]
     if spread := summary["rollout_seconds"]:
         text = f"a rollout took {duration(spread['p50'])} (median), {duration(spread['p95'])} (95th percentile)"
-        lines.append(_INDENT + style.dim(f"{text}, {summary['calls']['mean']:.1f} model calls"))
+        lines += _wrapped(f"{text}, {summary['calls']['mean']:.1f} model calls", style.dim, style)
     return lines
 
 
@@ -188,7 +189,7 @@ def _further(summary: Mapping[str, Any], style: Style, run: str) -> list[str]:
 
 
 def _heading(name: str, value: str, interval: str, line: str, count: str, style: Style) -> str:
-    text = f"{_INDENT}{name:<{_NAME + 2}}{value:>7}  {interval:<16}  {line:<{_STRIP}}  {count:>8}".rstrip()
+    text = f"{_INDENT}{name:<{_NAME + 2}}{value:>7}  {interval:<16}{line:<{_strip_width(style)}}  {count:>8}".rstrip()
     return style.bold(text) if name else style.dim(text)
 
 
@@ -211,8 +212,20 @@ def _row(
 ) -> str:
     padded = f"{clip(name, _NAME):<{_NAME}}"
     shown = style.bold(f"{value:>7}") if strong else f"{value:>7}"
-    line = strip(estimate, _STRIP, style)
-    return f"{_INDENT * 2}{style.bold(padded) if strong else padded}{shown}  {interval:<16}  {line}  {last:>8}".rstrip()
+    room = _strip_width(style)
+    line = "  " + strip(estimate, room - 2, style) if room else ""
+    return f"{_INDENT * 2}{style.bold(padded) if strong else padded}{shown}  {interval:<16}{line}  {last:>8}".rstrip()
+
+
+def _strip_width(style: Style) -> int:
+    """The columns of the drawn interval and the gap before it; none where the terminal has too few."""
+    room = _STRIP - max(0, PAGE - style.width)
+    return room if room > _NARROWEST else 0
+
+
+def _scale(style: Style) -> str:
+    room = _strip_width(style)
+    return "  0" + " " * (room - 4) + "1" if room else ""
 
 
 def _interval(estimate: Mapping[str, Any]) -> str:
@@ -220,7 +233,7 @@ def _interval(estimate: Mapping[str, Any]) -> str:
     return "" if low is None else f"[{number(low)}, {number(high)}]"
 
 
-def _wrapped(text: str, paint: Any) -> Sequence[str]:
+def _wrapped(text: str, paint: Any, style: Style) -> Sequence[str]:
     from textwrap import wrap
 
-    return [_INDENT + paint(line) for line in wrap(text, WIDTH - len(_INDENT) * 2)]
+    return [_INDENT + paint(line) for line in wrap(text, style.width - len(_INDENT) * 2)]

@@ -11,8 +11,6 @@ from typing import Any
 from runner.batch.figures import Plain, Style, clip, duration, money, number
 from runner.records.message import Message, text_of, tool_calls_of
 
-WIDTH = 80
-
 
 def transcript(record: Mapping[str, Any], style: Style | None = None) -> str:
     """The text of one journal record."""
@@ -38,7 +36,7 @@ def _head(record: Mapping[str, Any], style: Style) -> str:
         style.dim(" · ".join(fact for fact in facts if fact)),
     ]
     if label is not None:
-        lines.append(f"{style.dim('label')}  {clip(safe(str(label)), WIDTH - 7)}")
+        lines.append(f"{style.dim('label')}  {clip(safe(str(label)), style.width - 7)}")
     return "\n".join(lines)
 
 
@@ -73,7 +71,7 @@ def _message(message: Message, note: str, style: Style) -> str:
 
 
 def _block(title: str, note: str, body: str, paint: Any, style: Style) -> str:
-    rule = "─" * max(3, WIDTH - 5 - len(title) - len(note) - (1 if note else 0))
+    rule = "─" * max(3, style.width - 5 - len(title) - len(note) - (1 if note else 0))
     head = f"{style.dim('──')} {paint(title)} {style.dim(rule)}{' ' if note else ''}{style.dim(note)}"
     return f"{head}\n{body}"
 
@@ -110,7 +108,8 @@ def _scores(record: Mapping[str, Any], style: Style) -> str:
         value = score.get("value")
         shown = style.warn(f"{'none':>7}") if value is None else style.bold(f"{number(value):>7}")
         reason = safe(str(score.get("reason") or (score.get("failure") or {}).get("message") or ""))
-        lines.append(f"  {clip(name, width):<{width}}  {shown}  {clip(reason, max(20, WIDTH - width - 14))}".rstrip())
+        room = max(20, style.width - width - 14)
+        lines.append(f"  {clip(name, width):<{width}}  {shown}  {clip(reason, room)}".rstrip())
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ def ungradable(outcome: Outcome, why: str) -> Outcome:
     return replace(outcome, status="ungraded", stop_reason="bad_row", reward=None, scores={}, failure=failure)
 
 
-def unplayable(row: Row, attempt: int, why: str) -> Outcome:
+def unplayable(row: Row, attempt: int, rollout_id: str, why: str) -> Outcome:
     """A rollout that never began, because its prompt cannot be made from the row."""
-    request = RolloutRequest(f"{row.id}-{attempt}", (), row.data, row.index, row.id, attempt)
+    request = RolloutRequest(rollout_id, (), row.data, row.index, row.id, attempt)
     return Outcome(request, "failed", "config", failure=Failure("config", "bad_row", why))

@@ -83,7 +83,7 @@ class Plan:
             # Attempts of one row come one after another: only the last row is kept.
             self._last[:] = [(row, (prompt, label))]
         return RolloutRequest(
-            rollout_id=f"{self.name}/{row.id}/{attempt}",
+            rollout_id=self.rollout_id(row, attempt),
             prompt=prompt,
             row=row.data,
             row_index=row.index,
@@ -91,6 +91,10 @@ class Plan:
             attempt=attempt,
             label=label,
         )
+
+    def rollout_id(self, row: Row, attempt: int) -> str:
+        """What one attempt at a row is called everywhere."""
+        return f"{self.name}/{row.id}/{attempt}"
 
     def sampling_for(self, request: RolloutRequest) -> Sampling:
         """How this rollout samples: with `seed = "per-attempt"`, its seed follows from the row's id and the attempt."""

@@ -22,11 +22,15 @@ _ASCII = {
 """What a terminal that knows only ASCII or Latin-1 is shown instead of our own signs."""
 
 
-class Style:
-    """Named styles. Without colour each returns its text as it is."""
+_PAGE, _NARROWEST = 80, 60
 
-    def __init__(self, enabled: bool) -> None:
+
+class Style:
+    """Named styles. Without colour each returns its text as it is. `width` is how many columns a line may have."""
+
+    def __init__(self, enabled: bool, width: int = _PAGE) -> None:
         self.enabled = enabled
+        self.width = width
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.enabled and text else text
@@ -63,12 +67,12 @@ class Console:
     @property
     def data(self) -> Style:
         """Styles for stdout."""
-        return Style(_colored(self.color, self._stdout))
+        return Style(_colored(self.color, self._stdout), _width(self._stdout))
 
     @property
     def talk(self) -> Style:
         """Styles for stderr."""
-        return Style(_colored(self.color, sys.stderr))
+        return Style(_colored(self.color, sys.stderr), _width(sys.stderr))
 
     @property
     def live(self) -> bool:
@@ -100,6 +104,11 @@ class Console:
         if hint:
             self.err(f"\n{self.talk.name('hint')}: {hint}")
 
+    def spelled(self, text: str) -> str:
+        """`text` as stderr will show it: what counts columns must count the signs that come out."""
+        encoding = sys.stderr.encoding or "utf-8"
+        return text.encode(encoding, "osmosis-run").decode(encoding)
+
     def print_json(self, value: Any, *, indent: int | None = 2) -> None:
         """Print a JSON document to stdout, escaped where the stream could not carry it."""
         from json import dumps
@@ -123,6 +132,17 @@ def _colored(color: Color, stream: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR", "0") != "0":
         return True
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _width(stream: TextIO) -> int:
+    """The columns of a terminal, within reason; a page for anything else, so that a file never depends on a window."""
+    if not stream.isatty():
+        return _PAGE
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:  # a terminal that does not say
+        return _PAGE
+    return min(_PAGE, max(_NARROWEST, columns))
 
 
 def _make_safe(stream: Any) -> None:

@@ -6,8 +6,10 @@ Listing commands imports none of them, and nothing but sys, os and click is impo
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -26,7 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "validate": ("validate", "Find every mistake in a workflow file before it costs anything."),
         "eval": ("eval", "Run a workflow on a dataset: resume, grade, summarise."),
         "plan": ("plan", "Say what `eval` would re-use, grade again and run, and why."),
-        "regrade": ("regrade", "Grade a run again, without any model call."),
+        "regrade": ("regrade", "Grade a run again, without asking the policy."),
     },
     "Look": {
         "show": ("show", "Print a run, or the transcript of one rollout."),
@@ -156,6 +158,9 @@ def main(arguments: list[str] | None = None) -> None:
     # A command makes many objects that live to its end (modules, models, rollouts in flight) and few cycles: at the
     # default threshold the collector walks them again and again, a tenth of an eval's time.
     gc.set_threshold(100_000, 20, 50)
+    # While the interpreter takes itself down it hands signals back to the system, which would kill a command that has
+    # done its work; this runs when all threads have ended.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     _open_streams()
     if "_OSMOSIS_RUN_COMPLETE" in os.environ:
         cli(prog_name=PROG)

@@ -123,10 +123,12 @@ class LiveView:
         if standing is None:
             return Text("")
         lines = [self._bar(standing), self._counts(standing), self._numbers(standing)]
-        lines += [Text(f"  {count:>5,}×  {clip(text, 66)}", style="red", overflow="ellipsis", no_wrap=True)
+        # Spelled before rich counts columns: a sign that grows on its way out would wrap, and be drawn again below.
+        spelled = self._console.spelled
+        lines += [Text(spelled(f"  {count:>5,}×  {clip(text, 66)}"), style="red", overflow="crop", no_wrap=True)
                   for text, count in list(standing.failures.items())]  # fmt: skip
         if self._note:
-            lines.append(Text(f"  {clip(self._note, 76)}", style="yellow"))
+            lines.append(Text(spelled(f"  {clip(self._note, 76)}"), style="yellow"))
         return Group(*lines)
 
     def _bar(self, standing: Standing) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from runner.cli.exit import CommandError
 from runner.cli.options import file_options, locate
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Asked:
         file = locate(self.workflow)
         settings = [*map(Override.from_set, self.overrides), *self.settings()]
         first = load(file, settings, profile=self.profile)
+        if self.model is not None and first.model is not None:
+            _refuse_a_name_for(first.model.effective_provider)
         found = cells(inspect_file(file, overrides=settings, profile=self.profile).tree) if first.matrix.axes else []
         if not found:
             yield "", build(first)
@@ -76,6 +79,15 @@ class Asked:
             name=self.name, output=self.output, cell=cell, fresh=self.fresh, retry_failed=self.retry_failed,
             record=record, log=log, command=command_line(),
         )  # fmt: skip
+
+
+def _refuse_a_name_for(provider: str) -> None:
+    """`--model` names who is to be asked; where the file itself answers, the name would only be a label."""
+    if provider in ("scripted", "replay"):
+        raise CommandError(
+            f"--model asks another model, but this file's answers are its own (`model.provider` is \"{provider}\")",
+            "add `--set model.provider=openai` (or litellm) to ask the model that you name",
+        )
 
 
 def run_options(command: F) -> F:

@@ -18,6 +18,8 @@ from runner.config.section import Affects, Section, Tag
 
 Facts = dict[str, Any]
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
 
 def facts(config: RolloutConfig) -> dict[str, Facts]:
     """Every value in force as JSON by dotted key, in the part it affects. Texts and schemas are their contents."""
@@ -33,8 +35,7 @@ def facts(config: RolloutConfig) -> dict[str, Facts]:
 
 def digest(part: Mapping[str, Any]) -> str:
     """Sixteen hex digits that two parts share exactly when they are equal, whatever the order of their keys."""
-    text = json.dumps(part, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_CANONICAL.encode(part).encode()).hexdigest()[:16]
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

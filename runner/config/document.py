@@ -149,7 +149,7 @@ def value_text(value: Any, unit: str | None = None) -> str:
     if value is None or isinstance(value, Section):
         return ""
     if unit is not None and isinstance(value, int | float):
-        text = duration_text(value) if unit == "duration" else money_text(value) if unit == "money" else f"{value}B"
+        text = duration_text(value) if unit == "duration" else money_text(value)
         return f'"{text}"'
     if isinstance(value, Text | Location | Reference | SchemaText):
         value = value.said()
@@ -202,11 +202,10 @@ def _graders(affects: Affects) -> Iterator[Entry]:
     yield from _entries(GraderSection, "graders.NAME.", affects)
     for kind, model in KINDS.items():
         for entry in _entries(model, "graders.NAME.", affects):
-            name = entry.key.split(".")[2]
+            name = entry.key.split(".")[2].partition("[")[0]
             if name not in shared and name != "kind":
-                yield Entry(
-                    entry.key.replace("NAME", f"NAME({kind})", 1), entry.type, entry.default, affects, entry.doc
-                )
+                key = entry.key.replace("NAME", f"NAME({kind})", 1)
+                yield Entry(key, entry.type, entry.default, entry.affects, entry.doc)
 
 
 def _inside(annotation: Any) -> tuple[type[Section] | None, str]:

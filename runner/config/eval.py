@@ -50,8 +50,8 @@ class EvalSection(Section):
     budget: Budget = Budget.model_construct()
     """What the whole run may use. Default: no limit."""
     breaker: Annotated[int, Field(ge=0)] = 8
-    """The same failure so often in a row, across the run, stops it; 0 never does. Default 8: a dead endpoint is not
-    asked a thousand times."""
+    """So many rollouts that began one after the other, of more than one row, and failed in the same way stop the run;
+    0 never does. Default 8: a dead endpoint is not asked a thousand times."""
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.05
     """The share of failed rollouts over which the exit code is 3."""
     gates: Array[EvalGate] = ()

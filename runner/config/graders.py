@@ -207,7 +207,7 @@ class PythonGrader(AnswerGrader):
     call: Reference
     """`(solution_str, ground_truth, extra_info)`, `(messages, ground_truth, metadata)`, or a `Grader` class."""
     config: dict[str, Any] = Field(default_factory=dict)
-    """Settings for a `Grader` class."""
+    """Settings of your own: `self.config` of a `Grader` class, keyword arguments of a function."""
 
 
 class Criterion(Section):

@@ -1,4 +1,4 @@
-"""Durations, sizes and money: text with a unit in the file, plain numbers in the config.
+"""Durations and money: text with a unit in the file, plain numbers in the config.
 
 A bare number is refused, because nobody can tell what it counts; the message shows the likely spelling.
 """
@@ -13,27 +13,14 @@ from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {
-    "B": 1,
-    "kB": 10**3,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-    "TiB": 2**40,
-}
 _NUMBER = r"\d+(?:\.\d+)?"
 DURATION_PATTERN = rf"^(?:{_NUMBER}(?:ms|s|m|h|d))+$"
-SIZE_PATTERN = rf"^{_NUMBER} ?(?:B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 MONEY_PATTERN = rf"^(?:{_NUMBER} ?USD|\${_NUMBER})$"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a field as a quantity: "duration", "size" or "money"."""
+    """Marks a field as a quantity: "duration" or "money"."""
 
     name: str
 
@@ -43,15 +30,6 @@ def parse_duration(text: str) -> float | None:
     if not re.fullmatch(DURATION_PATTERN[1:-1], text):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(rf"({_NUMBER})(ms|s|m|h|d)", text))
-
-
-def parse_size(text: str) -> int | None:
-    """Bytes, or None when `text` is no size: `"512MiB"`, `"8 kB"`."""
-    if not re.fullmatch(SIZE_PATTERN[1:-1], text):
-        return None
-    found = re.match(rf"({_NUMBER}) ?(\w+)", text)
-    assert found is not None
-    return int(float(found[1]) * _BYTES[found[2]])
 
 
 def parse_money(text: str) -> float | None:
@@ -118,13 +96,6 @@ def _positive(value: Any) -> Any:
     return seconds
 
 
-def _bytes(value: Any) -> Any:
-    parsed = parse_size(value) if isinstance(value, str) else None
-    if parsed is None:
-        raise _refuse("a size", value, "MiB", "512MiB")
-    return parsed
-
-
 def _dollars(value: Any) -> Any:
     parsed = parse_money(value) if isinstance(value, str) else None
     if parsed is None:
@@ -145,9 +116,6 @@ Seconds = Annotated[float, BeforeValidator(_positive), _DURATION_SCHEMA, Unit("d
 
 Delay = Annotated[float, BeforeValidator(_zero_or_more), _DURATION_SCHEMA, Unit("duration")]
 """A duration that may be zero, in seconds."""
-
-Size = Annotated[int, BeforeValidator(_bytes), _schema(SIZE_PATTERN, "512MiB", "8kB"), Unit("size")]
-"""A number of bytes."""
 
 Usd = Annotated[float, BeforeValidator(_dollars), _schema(MONEY_PATTERN, "0.25 USD", "25 USD"), Unit("money")]
 """An amount above zero, in US dollars."""

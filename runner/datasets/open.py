@@ -20,6 +20,8 @@ from runner.datasets.reader import Reader, Record
 from runner.datasets.select import Selection, parse_rows, shuffle
 
 _ABSENT = object()
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+"""Made once: `json.dumps` makes a new one for each row."""
 
 
 class Missing(NamedTuple):
@@ -169,9 +171,8 @@ class FileDataset:
             raise DatasetError(f"{self.path}: the dataset has no record")
         selection = self._choice.selection
         if selection is not None and selection.last >= total:
-            raise DatasetError(
-                f"{self.path}: row {selection.last} is selected, and the file has {total} rows (0 to {total - 1})"
-            )
+            there = "1 row (0)" if total == 1 else f"{total} rows (0 to {total - 1})"
+            raise DatasetError(f"{self.path}: row {selection.last} is selected, and the file has {there}")
         return total
 
     def _row(self, record: Record) -> Row:
@@ -197,8 +198,7 @@ class FileDataset:
     def _digest(self, record: Record, data: Mapping[str, Any]) -> str:
         """16 hex characters over the canonical JSON: making it also finds what cannot be sent to a model."""
         try:
-            text = json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            return hashlib.sha256(text.encode()).hexdigest()[:16]
+            return hashlib.sha256(_CANONICAL.encode(data).encode()).hexdigest()[:16]
         except UnicodeEncodeError as error:
             what = f"a lone surrogate (U+{ord(error.object[error.start]):04X}), half a character that cannot be sent"
         except ValueError:

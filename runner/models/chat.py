@@ -7,27 +7,26 @@ This file joins pure parts: `wire` and `sse` know the bodies, `refusal` the erro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from runner.models.attempts import Persistence
 from runner.models.limiter import Limiter
 from runner.models.price import Price
 from runner.models.refusal import Refusals, Veil, place_of
+from runner.models.request import Options, max_tokens_key, request_body
 from runner.models.retry import Clock, Retries, SystemClock, retry_after
 from runner.models.sse import DeltaAssembler, ErrorFrame, EventParser, StreamError
-from runner.models.wire import Options, max_tokens_key, parse_answer, parse_json, request_body
+from runner.models.transport import Transport, TransportError
+from runner.models.wire import error_in, gave_up, parse_answer, parse_json
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.failure import ModelGarbled, ModelRefused
 from runner.records.message import Message
 
-if TYPE_CHECKING:
-    from runner.models.transport import Transport
-
 OPENAI = "https://api.openai.com/v1"
-_SURPRISED_BY_IDS = ("return_token_ids", "logprobs")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -64,7 +63,9 @@ class ChatModel:
         # OpenAI itself gives no token ids and refuses to be asked: "auto" need not find that out.
         self._auto = not isinstance(self.return_token_ids, bool)
         asks = self.return_token_ids is True or (self._auto and host != "api.openai.com")
-        self._options = Options(self.stream, asks, max_tokens_key(self._sent_model, host))
+        self._options = Options(
+            stream=self.stream, token_ids=asks, max_tokens_key=max_tokens_key(self._sent_model, host)
+        )
         self._transport: Transport | None = None
 
     @property
@@ -80,38 +81,27 @@ class ChatModel:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, caller: Caller
     ) -> Completion:
         """One completion. See `Model.complete` for the errors."""
-        options = self._options
-        body = self.body(messages, tools, sampling)
+        asked = first = self._options
+        while True:
+            try:
+                completion = await self._insist(
+                    request_body(self._sent_model, messages, tools, sampling, asked), asked, sampling
+                )
+            except ModelRefused as error:
+                milder = asked.milder(str(error), self._auto) if error.status in (400, 422) else None
+                if milder is None:
+                    raise
+                asked, named = milder
+                if named:
+                    self._options = asked
+            else:
+                if asked is not first:
+                    self._options = asked
+                return completion
 
-        async def once() -> Completion:
-            return await self._once(body, options)
-
+    async def _insist(self, body: bytes, options: Options, sampling: Sampling) -> Completion:
         # A quarter of the characters is a fair guess at the tokens; the limiter is told the truth afterwards.
-        expected = len(body) // 4 + (sampling.max_tokens or 0)
-        if not (options.token_ids and self._auto):
-            return await self._persistence(once, expected)
-        try:
-            return await self._persistence(once, expected)
-        except ModelRefused as error:
-            if error.status not in (400, 422):
-                raise
-            return await self._without_ids(error, messages, tools, sampling)
-
-    async def _without_ids(
-        self, refusal: ModelRefused, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling
-    ) -> Completion:
-        """The endpoint refused a request that asked for token ids: see whether it was for that, and remember."""
-        options = replace(self._options, token_ids=False)
-        if any(name in str(refusal) for name in _SURPRISED_BY_IDS):
-            self._options = options
-        body = request_body(self._sent_model, messages, tools, sampling, options)
-
-        async def once() -> Completion:
-            return await self._once(body, options)
-
-        completion = await self._persistence(once, len(body) // 4 + (sampling.max_tokens or 0))
-        self._options = options
-        return completion
+        return await self._persistence(partial(self._once, body, options), len(body) // 4 + (sampling.max_tokens or 0))
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -121,8 +111,6 @@ class ChatModel:
 
     async def _once(self, body: bytes, options: Options) -> Completion:
         """One try. Raises Setback."""
-        from runner.models.transport import TransportError
-
         transport = self._transport or self._open()
         stream = _Stream() if options.stream else None
         started = self.clock.monotonic()
@@ -137,7 +125,7 @@ class ChatModel:
         except (StreamError, ModelGarbled) as error:
             raise self._refusals.garbled(str(error)) from None
         if answer.status != 200:
-            wait = retry_after(answer.headers, self.clock.time())
+            wait = retry_after(answer.headers, self.clock.time(), answer.body)
             raise self._refusals.from_status(answer.status, answer.body, wait, answer.headers.get("location", ""))
         latency = self.clock.monotonic() - started
         try:
@@ -148,15 +136,15 @@ class ChatModel:
             raise self._refusals.garbled(str(error)) from None
 
     def _read(self, answer: Any, latency: float) -> Completion:
-        if isinstance(answer, dict) and answer.get("error") is not None:
-            raise self._refusals.from_error(answer["error"])
-        if isinstance(answer, dict) and answer.get("object") == "error":
-            raise self._refusals.from_error(answer)
+        error = error_in(answer)
+        if error is not None:
+            raise self._refusals.from_error(error)
+        reason = gave_up(answer)
+        if reason:
+            raise self._refusals.unavailable(f"the endpoint broke off its answer (finish_reason `{reason}`)")
         return parse_answer(answer, latency=latency, price=self.price)
 
     def _open(self) -> Transport:
-        from runner.models.transport import Transport
-
         headers = {"accept": "text/event-stream" if self.stream else "application/json"}
         if self.api_key:
             headers["authorization"] = f"Bearer {self.api_key.strip()}"

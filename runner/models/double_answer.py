@@ -89,7 +89,8 @@ def events(answer: dict[str, Any], *, include_usage: bool) -> Iterator[bytes]:
     choice = answer["choices"][0] if answer["choices"] else None
     if choice is not None:
         message = choice["message"]
-        first: dict[str, Any] = {**top, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
+        begin = {"role": "assistant", "content": "" if isinstance(message.get("content"), str) else None}
+        first: dict[str, Any] = {**top, "choices": [{"index": 0, "delta": begin, "finish_reason": None}]}
         if "prompt_token_ids" in answer:
             first["prompt_token_ids"] = answer["prompt_token_ids"]
         yield _event(first)

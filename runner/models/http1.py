@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink
 
@@ -23,6 +24,10 @@ _LINGER = 1.0
 """Seconds the end of an event stream may lag behind its `[DONE]` before the connection is given up."""
 
 
+Request: TypeAlias = tuple[bytes, bytes]
+"""The head and the body of one request."""
+
+
 class StaleConnectionError(ProtocolError):
     """A kept-alive connection ended before a byte of the answer: the request may be sent again."""
 
@@ -30,8 +35,9 @@ class StaleConnectionError(ProtocolError):
 class Connection(asyncio.Protocol):
     """One connection, one request at a time."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, loop: asyncio.AbstractEventLoop) -> None:
         self._pool = pool
+        self._loop = loop
         self._parser: ResponseParser | None = None
         self._done: asyncio.Future[Answer] | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -45,18 +51,25 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self._pool.open.add(self)
 
-    async def exchange(self, request: tuple[bytes, bytes], limit: int, sink: Sink | None) -> Answer:
-        """Send one request (head, body) and wait for its answer. Raises ProtocolError, OSError."""
+    async def exchange(self, request: Request, end: float, limit: int, sink: Sink | None) -> Answer:
+        """Send one request and wait for its answer until `end`, on the loop's clock.
+
+        Raises TimeoutError, ProtocolError, OSError.
+        """
         assert self.transport is not None
         self._parser = ResponseParser(limit, sink)
-        self._done = asyncio.get_running_loop().create_future()
+        self._done = self._loop.create_future()
         self.transport.writelines(request)
+        timer = self._loop.call_at(end, self._time_out)
         try:
             answer = await self._done
         except BaseException:
             self.close()  # an answer nobody waits for must not meet the next request
             raise
+        finally:
+            timer.cancel()
         if self._reusable and self.transport is not None:
+            self.idle_since = self._loop.time()
             self._pool.keep(self)
         else:
             self.close()
@@ -82,7 +95,7 @@ class Connection(asyncio.Protocol):
         assert parser is not None
         if not finished:
             if self._linger is None:
-                self._linger = asyncio.get_running_loop().call_later(_LINGER, self._give_up)
+                self._linger = self._loop.call_later(_LINGER, self._give_up)
             return
         self._release(parser.reusable())
 
@@ -102,6 +115,10 @@ class Connection(asyncio.Protocol):
         if not done.done():
             assert parser.answer is not None
             done.set_result(parser.answer)
+
+    def _time_out(self) -> None:
+        if self._done is not None:
+            self._fail(TimeoutError())
 
     def _fail(self, error: Exception) -> None:
         done, self._done, self._parser = self._done, None, None
@@ -148,26 +165,30 @@ class Pool:
         self._connecting = asyncio.Semaphore(_CONNECTING)
         self.open: set[Connection] = set()
 
-    async def post(self, head: bytes, body: bytes, limit: int, sink: Sink | None = None) -> Answer:
-        """Send one request. A kept-alive connection that turns out dead is replaced, once, by a new one."""
-        connection = self._pop_idle()
+    async def post(self, request: Request, seconds: float, limit: int, sink: Sink | None = None) -> Answer:
+        """Send one request, all within `seconds`. Raises TimeoutError, ProtocolError, OSError.
+
+        A kept-alive connection that turns out dead is replaced, once, by a new one.
+        """
+        now = asyncio.get_running_loop().time()
+        end = now + seconds
+        connection = self._pop_idle(now - _IDLE_TIME)
         if connection is not None:
             try:
-                return await connection.exchange((head, body), limit, sink)
+                return await connection.exchange(request, end, limit, sink)
             except StaleConnectionError:
                 pass
-        connection = await self._connect()
-        return await connection.exchange((head, body), limit, sink)
+        async with asyncio.timeout_at(end):
+            connection = await self._connect()
+        return await connection.exchange(request, end, limit, sink)
 
     def keep(self, connection: Connection) -> None:
-        connection.idle_since = asyncio.get_running_loop().time()
         self._idle.append(connection)
 
     def forget(self, connection: Connection) -> None:
         self.open.discard(connection)
 
-    def _pop_idle(self) -> Connection | None:
-        oldest = asyncio.get_running_loop().time() - _IDLE_TIME
+    def _pop_idle(self, oldest: float) -> Connection | None:
         while self._idle:
             connection = self._idle.pop()
             if connection.transport is None or connection.transport.is_closing():
@@ -180,12 +201,13 @@ class Pool:
 
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
+        made = partial(Connection, self, loop)
         async with self._connecting:
             failure: OSError | None = None
             for address in await self._resolve():
                 try:
                     async with asyncio.timeout(_CONNECT_TIME):
-                        _, connection = await loop.create_connection(lambda: Connection(self), address[0], address[1])
+                        _, connection = await loop.create_connection(made, address[0], address[1])
                 except TimeoutError:
                     failure = OSError(f"no connection within {_CONNECT_TIME:g} s")
                 except OSError as error:

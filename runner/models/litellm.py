@@ -7,6 +7,7 @@ retries are off, because ours honour deadlines and limits.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -19,9 +20,11 @@ from typing import Any
 from runner.models.attempts import Persistence
 from runner.models.limiter import Limiter
 from runner.models.price import Price
-from runner.models.refusal import Refusals, Setback, Veil, is_overflow
+from runner.models.quiet import hush
+from runner.models.refusal import Refusals, Setback, Veil, is_overflow, words_in
+from runner.models.request import Options, request_body
 from runner.models.retry import Clock, Retries, SystemClock, retry_after
-from runner.models.wire import Options, excerpt, parse_answer, request_body
+from runner.models.wire import error_in, excerpt, gave_up, parse_answer
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.failure import ContextOverflow, ModelGarbled
 from runner.records.message import Message
@@ -39,10 +42,7 @@ def load() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import litellm
-        # A library's warnings are none of the user's business, and must not become errors under `-W error`. For good
-        # and not around each call: filters are global, and calls overlap.
-        warnings.filterwarnings("ignore", module=r"(litellm|openai|pydantic|typing_extensions)(\.|$)")
-        warnings.filterwarnings("ignore", message=r".*Pydantic")
+        hush()
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.drop_params = False
@@ -75,7 +75,7 @@ class LiteLLMModel:
     def __post_init__(self) -> None:
         veil = Veil([self.api_key, *self.headers.values()])
         # litellm reads keys from the environment by itself, so a missing one is not "no key was sent".
-        self._refusals = Refusals(self.model, self.model, veil, self.key_name, has_key=True)
+        self._refusals = Refusals(self.model, self.model, veil, self.key_name, has_key=True, direct=False)
         self._persistence = Persistence(self.retries, self.limiter, self.clock, self.rng)
         self._litellm: Any = None
 
@@ -131,6 +131,7 @@ class LiteLLMModel:
 
     async def _once(self, words: dict[str, Any]) -> Completion:
         """One try. Raises Setback."""
+        hush()
         started = self.clock.monotonic()
         try:
             async with asyncio.timeout(self.timeout):
@@ -138,12 +139,18 @@ class LiteLLMModel:
                 response = await self._litellm.acompletion(
                     **words, timeout=self.timeout, num_retries=0, max_retries=0, _skip_mcp_handler=True
                 )
-            answer = response.model_dump()
+            answer = _unmasked(response.model_dump(warnings=False))
         except TimeoutError:
             raise self._refusals.unavailable(f"no answer within {self.timeout:g} s") from None
         except Exception as error:
             raise self._setback(error) from error
         latency = self.clock.monotonic() - started
+        reported = error_in(answer)
+        if reported is not None:
+            raise self._refusals.from_error(reported)
+        reason = gave_up(answer)
+        if reason:
+            raise self._refusals.unavailable(f"the endpoint broke off its answer (finish_reason `{reason}`)")
         try:
             completion = parse_answer(answer, latency=latency, price=self.price)
         except ModelGarbled as error:
@@ -162,7 +169,8 @@ class LiteLLMModel:
     def _setback(self, error: Exception) -> Setback:
         """litellm's exceptions are the openai client's, with a `status_code` each."""
         litellm = self._litellm
-        said = excerpt(str(getattr(error, "message", "") or error).removeprefix("litellm."))
+        raw = str(getattr(error, "message", "") or error)
+        said = _said(raw)
         if isinstance(error, litellm.ContextWindowExceededError) or (
             isinstance(error, litellm.BadRequestError) and is_overflow(said)
         ):
@@ -172,8 +180,39 @@ class LiteLLMModel:
             return self._refusals.unavailable(said)
         if isinstance(error, litellm.Timeout):
             return self._refusals.unavailable(f"no answer within {self.timeout:g} s")
+        if isinstance(error, litellm.UnsupportedParamsError):
+            advice = "take it out of [sampling], or leave that to litellm: `[sampling] extra = { drop_params = true }`"
+            return self._refusals.refused(400, f"{said.partition(' To drop these')[0].rstrip('. ')}; {advice}")
         status = getattr(error, "status_code", None)
         status = status if isinstance(status, int) else 500
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
-        wait = retry_after({name.lower(): text for name, text in headers.items()}, self.clock.time())
+        # The exception's own response is often one that litellm made up, without headers.
+        headers = getattr(error, "litellm_response_headers", None)
+        headers = headers or getattr(getattr(error, "response", None), "headers", None) or {}
+        named = {name.lower(): text for name, text in headers.items()}
+        wait = retry_after(named, self.clock.time(), raw.encode("utf-8", "replace"))
         return self._refusals.from_status(status, said.encode(), wait)
+
+
+def _unmasked(answer: Any) -> Any:
+    """litellm maps every finish reason to OpenAI's, even "error" to "stop", and puts the endpoint's own words aside."""
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict) or not isinstance(choice.get("provider_specific_fields"), dict):
+        return answer
+    aside = choice["provider_specific_fields"]
+    unmasked = {**choice, "error": aside.get("error"), "finish_reason": aside.get("native_finish_reason")}
+    found = {**answer, "choices": [unmasked]}
+    return found if unmasked["error"] is not None or gave_up(found) else answer
+
+
+def _said(text: str) -> str:
+    """The provider's own words within litellm's, which quotes the whole JSON body."""
+    start = text.find("{")
+    if start >= 0:
+        try:
+            body, _ = json.JSONDecoder().raw_decode(text[start:])
+        except ValueError:
+            body = None
+        if isinstance(body, dict):
+            return words_in(body)
+    return excerpt(text.removeprefix("litellm."))

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.models.retry import worth_retrying
-from runner.models.wire import excerpt, parse_json
+from runner.models.wire import error_in, excerpt, parse_json
 from runner.records.failure import ContextOverflow, ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 
 _OVERFLOW = re.compile(
@@ -21,13 +21,28 @@ _OVERFLOW = re.compile(
     r"|prompt is too long|prompt too long|input (is|are) too long|input length .*exceed"
     r"|longer than the (model'?s|maximum)|too (large|many tokens) for model with .* context"
     r"|input token count .*exceeds|reduce the length of the (messages|prompt|input)"
-    r"|inputs?`? tokens \+ .?max_new_tokens|max_tokens must be at least 1, got -",
+    r"|inputs?`? tokens \+ .?max_new_tokens|inputs?`? must have less than \d+ tokens"
+    r"|max_tokens must be at least 1, got -|maximum prompt length|exceeds? max length|exceeded model token limit"
+    r"|range of input length should be",
     re.IGNORECASE,
+)
+_ANSWER_TOO_LONG = re.compile(
+    # vLLM, then OpenAI: what the answer may take against what the model holds altogether.
+    r"is too large: (?P<vllm>\d+)\. This model's maximum context length is (?P<vllm_all>\d+)"
+    r"|maximum context length is (?P<openai_all>\d+) tokens.*?(?P<openai>\d+) in the completion",
+    re.IGNORECASE | re.DOTALL,
 )
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk|hf|gsk|xai)[-_](?=[\w\-.]*[\d*])[\w\-*.]{6,}|\bBearer\s+\S+|\bAIza[\w\-]{20,}",
     re.IGNORECASE,
 )
+
+
+_STATUS_OF = {
+    "validation": 422, "invalid_request_error": 400, "BadRequestError": 400, "authentication_error": 401,
+    "permission_error": 403, "not_found_error": 404, "NotFoundError": 404, "overloaded": 503, "overloaded_error": 529,
+}  # fmt: skip
+"""What an error object's type amounts to, where it stands without a status."""
 
 
 class Setback(Exception):
@@ -66,15 +81,26 @@ def is_overflow(text: str) -> bool:
     return _OVERFLOW.search(text) is not None
 
 
+def asks_too_long(text: str) -> bool:
+    """Whether an overflow is no matter of the prompt: the answer alone may be longer than the whole context."""
+    found = _ANSWER_TOO_LONG.search(text)
+    if found is None:
+        return False
+    asked, holds = found["vllm"] or found["openai"], found["vllm_all"] or found["openai_all"]
+    return int(asked) >= int(holds)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Puts an endpoint's errors into words. `key_name` is the environment variable that holds the key, if known."""
+    """Puts an endpoint's errors into words. `key_name` is the environment variable that holds the key, if known;
+    `direct` says that `model` is called so by the endpoint itself, and not by a library in between."""
 
     model: str
     place: str
     veil: Veil
     key_name: str = ""
     has_key: bool = False
+    direct: bool = True
 
     def from_status(self, status: int, body: bytes, retry_after: float | None = None, location: str = "") -> Setback:
         """An HTTP answer that is not 200."""
@@ -102,10 +128,16 @@ class Refusals:
     def _judge(self, status: int, said: str, retry_after: float | None, inside: bool = False) -> Setback:
         answered = f"answered 200 with error {status}" if inside else f"answered {status}"
         if status in (400, 413, 422, 500) and is_overflow(said):
+            if asks_too_long(said):
+                return self.refused(status, f"{answered}: {said}; `[sampling] max_tokens` is more than the model holds")
             error = ContextOverflow(self._say(f"the prompt does not fit: {said}"), status=status, where=self.place)
             return Setback(error, retry=False)
-        if status == 429 and "insufficient_quota" in said:
+        if status == 402 or (status == 429 and "insufficient_quota" in said):
             return self.refused(status, f"{answered}: {said}; the account behind the key has no credit left")
+        if status == 429 and "request too large" in said.lower():
+            return self.refused(
+                status, f"{answered}: {said}; no wait mends that: the account's limit is too low for it"
+            )
         if worth_retrying(status):
             setback = self.unavailable(f"{answered}: {said}", status=status)
             setback.throttled = status == 429
@@ -121,6 +153,8 @@ class Refusals:
             return f"; check {source}"
         if status == 403:
             return f"; the key{f' in {self.key_name}' if self.key_name else ''} may not use this model"
+        if status == 404 and not self.direct:
+            return f"; check whether the provider serves `{self.model}` to this key"
         if status == 404:
             return (
                 f"; check `base_url`, and whether the endpoint serves a model called `{self.model}` "
@@ -138,9 +172,13 @@ def _error_text(body: bytes) -> str:
         value = parse_json(body)
     except ModelGarbled:
         return excerpt(body)
-    if isinstance(value, dict):
-        return _text_in(value.get("error") or value)
-    return excerpt(body)
+    return words_in(value) if isinstance(value, (dict, list)) else excerpt(body)
+
+
+def words_in(body: Any) -> str:
+    """The words of an error body, however its server wraps them."""
+    error = error_in(body)
+    return _text_in(body if error is None else error)
 
 
 def _text_in(error: Any) -> str:
@@ -148,16 +186,37 @@ def _text_in(error: Any) -> str:
     if not isinstance(error, dict):
         return excerpt(str(error))
     message = error.get("message") or error.get("detail") or error.get("error")
+    if isinstance(message, dict):
+        return _text_in(message)
+    if isinstance(message, list):
+        message = "; ".join(map(_finding, message))
     if not isinstance(message, str):
         return excerpt(str(message if message is not None else error))
-    code = error.get("code") or error.get("type")
-    suffix = f" [{code}]" if isinstance(code, str) and code not in message else ""
-    return excerpt(message) + suffix
+    upstream = error.get("metadata")
+    raw = upstream.get("raw") if isinstance(upstream, dict) else None
+    if raw:
+        # A router's own message is but "Provider returned error".
+        message = f"{message}: {_upstream(raw)}"
+    codes = [code for code in (error.get("code"), error.get("type")) if isinstance(code, str) and not code.isdigit()]
+    return excerpt(message) + (f" [{codes[0]}]" if codes and codes[0] not in message else "")
+
+
+def _upstream(raw: Any) -> str:
+    return _error_text(raw.encode("utf-8", "replace")) if isinstance(raw, str) else _text_in(raw)
+
+
+def _finding(finding: Any) -> str:
+    """One finding of a validating server (FastAPI's `detail`): where, and what is wrong."""
+    if not isinstance(finding, dict) or not isinstance(finding.get("msg"), str):
+        return str(finding)
+    place = finding.get("loc")
+    where = ".".join(map(str, place)) if isinstance(place, list) else ""
+    return f"{where}: {finding['msg']}" if where else str(finding["msg"])
 
 
 def _status_in(error: Any) -> int:
     """The HTTP status an error object claims; 500 if it claims none, so that it is tried again."""
-    for key in ("code", "status", "status_code"):
+    for key in ("code", "status", "status_code", "http_status_code"):
         value = error.get(key) if isinstance(error, dict) else None
         if isinstance(value, str) and value.isdigit():
             value = int(value)
@@ -166,4 +225,7 @@ def _status_in(error: Any) -> int:
     words = _text_in(error)
     if is_overflow(words):
         return 400
-    return 429 if "rate_limit" in words or "rate limit" in words.lower() else 500
+    if "rate_limit" in words or "rate limit" in words.lower():
+        return 429
+    kind = error.get("error_type") or error.get("type") if isinstance(error, dict) else None
+    return _STATUS_OF.get(kind, 500) if isinstance(kind, str) else 500

@@ -5,6 +5,7 @@ Every try is bounded by the number of attempts; every wait by `max_wait`. Cancel
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,16 @@ from random import Random
 from typing import Protocol
 
 _FIRST_WAIT = 0.5
+_MILLISECONDS = 1e12
+"""A Unix time beyond this counts milliseconds."""
+_UNIX_TIME = 1e9
+_WAIT = re.compile(
+    r"(?:try again|retry)(?: your request)? (?:in|after):? ((?:\d+(?:\.\d+)?\s*[a-z]+[ ,]*)+)"
+    r'|"retryDelay": *"([\d.]+s)"',
+    re.IGNORECASE,
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "h": 3600.0, "hour": 3600.0, "m": 60.0, "min": 60.0, "minute": 60.0}
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
 
@@ -83,16 +94,48 @@ def delay(attempt: int, retry_after: float | None, rng: Random, max_wait: float)
     return rng.uniform(0.0, ceiling)
 
 
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that `retry-after-ms` or `Retry-After` (seconds or an HTTP date) asks for; `now` is Unix time."""
+def retry_after(headers: Mapping[str, str], now: float, body: bytes = b"") -> float | None:
+    """Seconds that a refusal asks us to wait; `now` is Unix time.
+
+    By `retry-after-ms` or `Retry-After` (seconds or an HTTP date), else by the words of its body ("try again in
+    1m47.5s"), else by when a limit that is used up starts anew (`x-ratelimit-reset-…`).
+    """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000.0
     text = headers.get("retry-after", "").strip()
-    if not text:
+    if text:
+        seconds = _number(text)
+        return seconds if seconds is not None else _until(text, now)
+    in_words = _WAIT.search(body[:8192].decode("utf-8", "replace"))
+    if in_words is not None:
+        return _duration(in_words[1] or in_words[2])
+    waits = [_reset(headers, kind, now) for kind in ("", "-requests", "-tokens")]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _reset(headers: Mapping[str, str], kind: str, now: float) -> float | None:
+    """Seconds until a limit of which nothing remains starts anew: a number, "6m0s", or a Unix time."""
+    if _number(headers.get("x-ratelimit-remaining" + kind, "")) != 0.0:
         return None
-    seconds = _number(text)
-    return seconds if seconds is not None else _until(text, now)
+    text = headers.get("x-ratelimit-reset" + kind, "").strip()
+    value = _number(text)
+    if value is None:
+        return _duration(text)
+    if value > _MILLISECONDS:
+        value /= 1000.0
+    return max(0.0, value - now) if value > _UNIX_TIME else value
+
+
+def _duration(text: str) -> float | None:
+    """Seconds in "1h2m3.5s", "250ms", "17 seconds" or "1 minute"."""
+    found = _PART.findall(text)
+    return sum(float(number) * _UNITS.get(_singular(unit), 1.0) for number, unit in found) if found else None
+
+
+def _singular(unit: str) -> str:
+    unit = unit.lower()
+    return unit if len(unit) < 3 else unit.removesuffix("s")
 
 
 def _number(text: str) -> float | None:

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic_core import from_json
+
+from runner.models import pieces
+
+_JOINED = ("token_ids", "logprobs")
+_TOLD_APART = ("index", "id", "type", "function")
+
 
 class StreamError(Exception):
     """The stream is not what it should be."""
@@ -22,13 +29,17 @@ class ErrorFrame(Exception):
 
 
 class EventParser:
-    """Incremental. `feed` returns the data of each event that is complete: its `data:` lines joined by a newline."""
+    """Incremental. `feed` returns the data of each event that is complete: its `data:` lines joined by a newline.
+
+    Raises ErrorFrame for an event that is called `error`.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._data: list[bytes] = []
         self._after_cr = False
         self._first = True
+        self._is_error = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         if self._after_cr and chunk:
@@ -60,9 +71,27 @@ class EventParser:
                 if self._data:
                     events.append(b"\n".join(self._data) if len(self._data) > 1 else self._data[0])
                     self._data = []
+                    if self._is_error:
+                        raise ErrorFrame(_error_of(events[-1]))
+                self._is_error = False
             elif line.startswith(b"data:"):
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif line.startswith(b"event:"):
+                self._is_error = line[6:].strip() == b"error"
+            elif line.startswith(b"error:"):
+                # No field of the standard: older llama.cpp servers put the error there instead of into `data`.
+                self._is_error = True
+                self._data.append(line[6:].strip())
         return events
+
+
+def _error_of(data: bytes) -> Any:
+    """What an error event reports: the object within, or its words."""
+    try:
+        value = from_json(data)
+    except ValueError:
+        return data.decode("utf-8", "replace")
+    return value["error"] if isinstance(value, dict) and value.get("error") is not None else value
 
 
 class DeltaAssembler:
@@ -72,6 +101,8 @@ class DeltaAssembler:
         self._top: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
+        self._content: list[Any] = []
+        self._numbers: dict[str, list[Any]] = {}
         self._message: dict[str, Any] = {}
         self._calls: list[dict[str, Any]] = []
         self._by_index: dict[int, dict[str, Any]] = {}
@@ -80,7 +111,7 @@ class DeltaAssembler:
     @property
     def complete(self) -> bool:
         """Whether a finish reason has arrived."""
-        return self._choice.get("finish_reason") is not None
+        return bool(self._choice.get("finish_reason"))
 
     def add(self, chunk: Any) -> None:
         """Merge one chunk. Raises StreamError, ErrorFrame."""
@@ -101,37 +132,65 @@ class DeltaAssembler:
                 self._add_choice(choice)
 
     def _add_top(self, key: str, value: Any) -> None:
-        if key == "usage" or key not in self._top:
+        old = self._top.get(key)
+        if key in _JOINED:
+            self._top[key] = _joined(old, value, key)
+        elif isinstance(old, dict) and isinstance(value, dict) and key != "usage":
+            self._top[key] = {**old, **value}
+        elif key == "usage" or old is None or old == "":
+            # A first chunk that is only about the prompt's filtering has an empty id and model.
             self._top[key] = value
 
     def _add_choice(self, choice: dict[str, Any]) -> None:
         self._began = True
+        delta = choice.get("delta")
         for key, value in choice.items():
-            if value is None or key in ("delta", "index"):
+            if value is None or key in ("delta", "index") or (key == "finish_reason" and value == ""):
                 continue
-            if key in ("token_ids", "logprobs"):
+            if key in _JOINED:
                 self._choice[key] = _joined(self._choice.get(key), value, key)
-            else:
+            elif key != "text" or delta is None:  # beside a delta it repeats the delta's text
                 self._choice[key] = value
         # Some servers send a last choice with the whole `message` and no delta.
-        delta = choice.get("delta")
         if delta is None:
             return
         if not isinstance(delta, dict):
             raise StreamError("`delta` of an event is not an object")
         for key, value in delta.items():
-            if value is None:
-                continue
-            if key == "tool_calls":
-                self._add_calls(value)
-            elif isinstance(value, str) and key != "role":
+            if value is not None:
+                self._add_delta(key, value)
+
+    def _add_delta(self, key: str, value: Any) -> None:
+        if key == "content":
+            self._add_content(value)
+        elif key == "tool_calls":
+            self._add_calls(value)
+        elif isinstance(value, str):
+            if key != "role":
                 self._texts.setdefault(key, []).append(value)
-            elif isinstance(value, list) and isinstance(self._message.get(key), list):
-                self._message[key] = [*self._message[key], *value]
-            else:
-                self._message[key] = value
+        elif isinstance(value, (int, float)):
+            self._numbers.setdefault(key, []).append(value)
+        elif key == "function_call" and isinstance(value, dict):
+            self._message[key] = _appended(self._message.get(key), value)
+        elif isinstance(value, list) and isinstance(self._message.get(key), list):
+            self._message[key] = [*self._message[key], *value]
+        else:
+            self._message[key] = value
+
+    def _add_content(self, value: Any) -> None:
+        if isinstance(value, str):
+            self._content.append(value)
+        elif isinstance(value, list):
+            parts, thoughts = pieces.split(value)
+            self._content += parts
+            if thoughts:
+                self._texts.setdefault("reasoning_content", []).append(thoughts)
+        else:
+            raise StreamError("`content` of an event is not a text")
 
     def _add_calls(self, deltas: Any) -> None:
+        if isinstance(deltas, dict):
+            deltas = [deltas]
         if not isinstance(deltas, list):
             raise StreamError("`tool_calls` of an event is not a list")
         for delta in deltas:
@@ -143,10 +202,13 @@ class DeltaAssembler:
             _extend(self._call_of(delta), delta, function)
 
     def _call_of(self, delta: dict[str, Any]) -> dict[str, Any]:
-        """The call that a delta continues: by its index; a new id under an old index begins another call."""
+        """The call that a delta continues: by its index. A new id and a name under an old index begin another call.
+
+        Not a new id alone: some servers invent one for every delta.
+        """
         index, call_id = delta.get("index"), delta.get("id") or ""
         call = self._by_index.get(index) if isinstance(index, int) else self._last_call(delta)
-        if call is not None and call_id and call["id"] and call_id != call["id"]:
+        if call is not None and call_id and call["id"] and call_id != call["id"] and _name_in(delta):
             call = None
         if call is None:
             call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
@@ -157,7 +219,7 @@ class DeltaAssembler:
 
     def _last_call(self, delta: dict[str, Any]) -> dict[str, Any] | None:
         """Without an index, a delta that names a function begins a call; any other continues the last one."""
-        begins = bool(delta.get("id")) or bool((delta.get("function") or {}).get("name"))
+        begins = bool(delta.get("id")) or bool(_name_in(delta))
         if not begins:
             return self._calls[-1] if self._calls else None
         return next((call for call in self._calls if delta.get("id") and call["id"] == delta["id"]), None)
@@ -166,18 +228,38 @@ class DeltaAssembler:
         """The whole answer in the form of a call without streaming."""
         if not self._began:
             return {**self._top, "choices": []}
-        if "message" not in self._choice or self._texts or self._calls:
+        self._choice.update(self._numbers)
+        if "message" not in self._choice or self._content or self._texts or self._calls:
             message: dict[str, Any] = {"role": "assistant", "content": None, **self._message}
             message.update({key: "".join(parts) for key, parts in self._texts.items()})
+            if self._content:
+                message["content"] = pieces.join(self._content)
             if self._calls:
                 message["tool_calls"] = self._calls
             self._choice["message"] = message
         return {**self._top, "choices": [{"index": 0, **self._choice}]}
 
 
+def _name_in(delta: dict[str, Any]) -> Any:
+    return (delta.get("function") or {}).get("name")
+
+
+def _appended(old: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """A table whose texts arrive in pieces."""
+    merged: dict[str, Any] = dict(old) if isinstance(old, dict) else {}
+    for key, value in new.items():
+        if isinstance(value, str) and isinstance(merged.get(key), str):
+            merged[key] += value
+        elif value is not None:
+            merged[key] = value
+    return merged
+
+
 def _extend(call: dict[str, Any], delta: dict[str, Any], function: dict[str, Any]) -> None:
     if delta.get("id") and not call["id"]:
         call["id"] = delta["id"]
+    # Signatures and the like: what some endpoints want back with the call.
+    call.update({key: value for key, value in delta.items() if value is not None and key not in _TOLD_APART})
     merged = call["function"]
     name = function.get("name")
     if name is not None and not isinstance(name, str):
@@ -196,7 +278,9 @@ def _extend(call: dict[str, Any], delta: dict[str, Any], function: dict[str, Any
 
 
 def _joined(old: Any, new: Any, key: str) -> Any:
-    """Lists one after the other; tables of lists (`logprobs`) key by key."""
+    """Lists one after the other; tables of lists (`logprobs`) key by key; single numbers as a list."""
+    if isinstance(new, (int, float)):
+        new = [new]
     if old is None:
         return new
     if isinstance(old, list) and isinstance(new, list):

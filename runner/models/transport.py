@@ -63,10 +63,10 @@ class Transport:
     async def post(self, body: bytes, sink: Sink | None = None) -> Answer:
         """Send `body`, give the answer. `sink` takes the body of an event stream. Raises TransportError."""
         try:
+            if self._pool is not None:
+                head = self._head + b"%d\r\n\r\n" % len(body)
+                return await self._pool.post((head, body), self._timeout, self._max_body, sink)
             async with asyncio.timeout(self._timeout):
-                if self._pool is not None:
-                    head = self._head + b"%d\r\n\r\n" % len(body)
-                    return await self._pool.post(head, body, self._max_body, sink)
                 return await self._post_by_library(body, sink)
         except TimeoutError as error:
             if error.errno is not None:

@@ -1,4 +1,4 @@
-"""The chat wire: a request to bytes, a body to a `Completion`. Pure functions.
+"""The chat wire, inwards: a body to a `Completion`. Pure functions; `request` is the other half.
 
 What an endpoint gives is kept as it gave it; only what cannot be an answer is refused, with a sentence that says why.
 """
@@ -6,85 +6,29 @@ What an endpoint gives is kept as it gave it; only what cannot be an answer is r
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 from uuid import uuid4
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json
 
+from runner.models import pieces
 from runner.models.price import Price
-from runner.records.completion import Completion, Sampling, ToolSpec, Usage
-from runner.records.failure import ModelGarbled, ModelRefused
+from runner.records.completion import Completion, Usage
+from runner.records.failure import ModelGarbled
 from runner.records.message import Message
 
-_REASONING_STYLE = re.compile(r"(o\d|gpt-5|gpt-6|codex)", re.IGNORECASE)
-_KNOWN_TOP = frozenset({"id", "object", "created", "model", "choices", "usage", "prompt_token_ids"})
+_KNOWN_TOP = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "prompt_token_ids", "token_ids", "logprobs"}
+)
 _KNOWN_CHOICE = frozenset({"index", "message", "finish_reason", "logprobs", "token_ids", "prompt_token_ids"})
 _REASONING_KEYS = ("reasoning_content", "reasoning")
-
-
-def max_tokens_key(model: str, host: str) -> str:
-    """What the endpoint calls the limit of the answer: only OpenAI's own reasoning models know the newer name alone."""
-    return "max_completion_tokens" if host == "api.openai.com" and _REASONING_STYLE.match(model) else "max_tokens"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a request asks for besides the conversation. `token_ids` asks for ids and log-probabilities."""
-
-    stream: bool = False
-    token_ids: bool = False
-    max_tokens_key: str = "max_tokens"
-
-
-def request_body(
-    model: str, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, options: Options
-) -> bytes:
-    """The compact JSON body. Raises ModelRefused if something in it cannot be sent."""
-    body: dict[str, Any] = {"model": model, "messages": messages}
-    if tools:
-        body["tools"] = [tool.wire() for tool in tools]
-    if sampling.temperature is not None:
-        body["temperature"] = sampling.temperature
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
-    if sampling.max_tokens is not None:
-        body[options.max_tokens_key] = sampling.max_tokens
-    if sampling.stop:
-        body["stop"] = sampling.stop
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if options.stream:
-        body["stream"] = True
-        body["stream_options"] = {"include_usage": True}
-    if options.token_ids:
-        body["return_token_ids"] = True
-        body["logprobs"] = True
-    if sampling.extra:
-        body.update(sampling.extra)
-    try:
-        return to_json(body)
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-        raise ModelRefused(unsendable(messages, tools, sampling) or f"the request is not JSON: {error}") from None
-
-
-def unsendable(messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling) -> str:
-    """Which part of a request cannot be sent, and why; empty if all of it can."""
-    parts: list[tuple[str, Any]] = [
-        (f"message {n + 1} ({message.get('role')})", message) for n, message in enumerate(messages)
-    ]
-    parts += [(f"the tool `{tool.name}`", tool.wire()) for tool in tools]
-    parts += [("[sampling] extra", dict(sampling.extra)), ("[sampling] stop", sampling.stop)]
-    for name, value in parts:
-        try:
-            to_json(value)
-        except Exception as error:  # any way of not being JSON: we only look for its place
-            if "surrogates not allowed" in str(error):
-                return f"{name} holds a lone surrogate (half a UTF-16 pair), which JSON cannot carry; clean the text"
-            return f"{name} cannot be sent as JSON: {error}"
-    return ""
+_NOT_TO_RESEND = frozenset(
+    {"reasoning_details", "annotations", "executed_tools", "channel", "provider_specific_fields"}
+)
+"""What endpoints put into a message and refuse, or cannot use, when they get it back."""
+_GAVE_UP = frozenset({"error", "abort", "insufficient_system_resource"})
+"""Finish reasons by which an endpoint says that it, not the model, broke off: no answer of the policy."""
 
 
 def parse_json(body: bytes) -> Any:
@@ -105,6 +49,33 @@ def excerpt(body: bytes | str, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def error_in(answer: Any) -> Any:
+    """The error that an endpoint put where an answer belongs (status 200, yet none), or None."""
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]
+    if not isinstance(answer, dict):
+        return None
+    if answer.get("error") is not None:
+        return answer["error"]
+    if answer.get("object") == "error":
+        return answer
+    choices = answer.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0].get("error")
+    return None
+
+
+def gave_up(answer: Any) -> str:
+    """The finish reason by which an endpoint says that it broke off by itself; empty if it does not."""
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    reason = (
+        choices[0].get("finish_reason")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict)
+        else None
+    )
+    return reason if isinstance(reason, str) and reason in _GAVE_UP else ""
+
+
 def parse_answer(answer: Any, *, latency: float = 0.0, price: Price | None = None) -> Completion:
     """A `chat.completion` object as a `Completion`. Raises ModelGarbled; a body with `error` is the caller's to see.
 
@@ -116,28 +87,35 @@ def parse_answer(answer: Any, *, latency: float = 0.0, price: Price | None = Non
     message = choice.get("message")
     if not isinstance(message, dict):
         raise ModelGarbled(f"`choices[0].message` is not an object but {_kind(message)}")
-    finish_reason = choice.get("finish_reason")
+    finish_reason = choice.get("finish_reason") or None
     if finish_reason is not None and not isinstance(finish_reason, str):
         raise ModelGarbled(f"`finish_reason` is not a string but {_kind(finish_reason)}")
     clean, reasoning, rest = _split_message(message)
-    prompt_ids = answer.get("prompt_token_ids")
-    usage = parse_usage(answer.get("usage"))
+    usage = parse_usage(answer.get("usage") or _within(answer.get("x_groq"), "usage"))
     return Completion(
         message=clean,
         finish_reason=finish_reason,
         usage=usage,
         reasoning=reasoning,
-        prompt_token_ids=_token_ids(
-            choice.get("prompt_token_ids") if prompt_ids is None else prompt_ids, "prompt_token_ids"
-        ),
-        token_ids=_token_ids(choice.get("token_ids"), "token_ids"),
-        logprobs=choice.get("logprobs"),
+        prompt_token_ids=_token_ids(_either(answer, choice, "prompt_token_ids"), "prompt_token_ids"),
+        token_ids=_token_ids(_either(choice, answer, "token_ids"), "token_ids"),
+        logprobs=_either(choice, answer, "logprobs"),
         model=_text_or_none(answer.get("model")),
         response_id=_text_or_none(answer.get("id")),
         latency=latency,
         cost=price.cost(usage) if price is not None and usage is not None else None,
         extra=_extra(answer, choice, rest),
     )
+
+
+def _either(first: dict[str, Any], second: dict[str, Any], key: str) -> Any:
+    """Servers differ in whether ids and log-probabilities stand in the choice or beside it."""
+    value = first.get(key)
+    return second.get(key) if value is None else value
+
+
+def _within(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, dict) else None
 
 
 def _first_choice(answer: dict[str, Any]) -> dict[str, Any]:
@@ -156,14 +134,11 @@ def _split_message(message: dict[str, Any]) -> tuple[Message, str | None, dict[s
 
     Nulls and empty lists are dropped: endpoints send them, and refuse them when they get them back.
     """
-    content = message.get("content")
-    if content is not None and not isinstance(content, (str, list)):
-        raise ModelGarbled(f"`message.content` is not a text but {_kind(content)}")
+    content, reasoning = _content(message.get("content"))
     clean: Message = {"role": "assistant", "content": content}
     rest: dict[str, Any] = {}
-    reasoning: str | None = None
     for key, value in message.items():
-        if key in ("role", "content") or value is None or value == []:
+        if key in ("role", "content") or value is None or value == [] or _is_blank(value):
             continue
         if key in _REASONING_KEYS:
             if not isinstance(value, str):
@@ -172,14 +147,38 @@ def _split_message(message: dict[str, Any]) -> tuple[Message, str | None, dict[s
                 reasoning = value
         elif key == "tool_calls":
             clean[key] = _tool_calls(value)
-        elif key == "reasoning_details":
+        elif key in _NOT_TO_RESEND or (key == "thinking_blocks" and not _signed(value)):
             rest[key] = value
         else:
             clean[key] = value
     return clean, reasoning, rest
 
 
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and not any(inner is not None for inner in value.values())
+
+
+def _signed(blocks: Any) -> bool:
+    """Whether these thoughts are ones that their provider wants back, unchanged, with the results of tool calls."""
+    return isinstance(blocks, list) and any(
+        isinstance(block, dict) and (block.get("signature") or block.get("type") == "redacted_thinking")
+        for block in blocks
+    )
+
+
+def _content(content: Any) -> tuple[Any, str | None]:
+    """The content without the thoughts some endpoints put into it, and those thoughts."""
+    if isinstance(content, list):
+        parts, thoughts = pieces.split(content)
+        return pieces.join(parts), thoughts or None
+    if content is not None and not isinstance(content, str):
+        raise ModelGarbled(f"`message.content` is not a text but {_kind(content)}")
+    return content, None
+
+
 def _tool_calls(calls: Any) -> list[dict[str, Any]]:
+    if isinstance(calls, dict) and "function" in calls:
+        calls = [calls]
     if not isinstance(calls, list):
         raise ModelGarbled(f"`tool_calls` is not a list but {_kind(calls)}")
     return [_tool_call(call) for call in calls]
@@ -218,7 +217,10 @@ def parse_usage(usage: Any) -> Usage | None:
     reasoning = _detail(usage.get("completion_tokens_details"), "reasoning_tokens") or _detail(
         usage, "reasoning_tokens"
     )
-    return Usage(int(prompt or 0), int(completion or 0), reasoning, cached)
+    # Some do not count the thoughts among the completion's tokens, but in the total, which is what they bill.
+    total = usage.get("total_tokens")
+    output = max(int(completion or 0), total - prompt) if _is_count(total) else int(completion or 0)
+    return Usage(prompt, output, reasoning, cached)
 
 
 def _detail(table: Any, key: str) -> int:
@@ -226,7 +228,7 @@ def _detail(table: Any, key: str) -> int:
     return value if isinstance(value, int) and _is_count(value) else 0
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: Any) -> TypeGuard[int]:
     return type(value) is int and value >= 0
 
 

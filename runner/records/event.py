@@ -44,8 +44,12 @@ class ModelAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class ModelFailed(Event):
+    """A model call ended without an answer after `seconds`, its retries and their waits included."""
+
     turn: int
     failure: Failure
+    seconds: float = 0.0
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)

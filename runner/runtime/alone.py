@@ -42,7 +42,7 @@ async def alone(work: Coroutine[Any, Any, T], seconds: float | None = None, grac
     end = None if seconds is None else loop.time() + seconds
     task = loop.create_task(work)
     try:
-        await _until(task, end)
+        await _until(loop, task, end)
     except asyncio.CancelledError:
         await _let_go(task, grace)
         raise
@@ -56,9 +56,8 @@ async def alone(work: Coroutine[Any, Any, T], seconds: float | None = None, grac
     return task.result()
 
 
-async def _until(task: asyncio.Task[Any], end: float | None) -> None:
+async def _until(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], end: float | None) -> None:
     """Return when `task` has ended, or at `end` on the loop's clock."""
-    loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()
 
     def wake(_: Any = None) -> None:
@@ -77,12 +76,13 @@ async def _until(task: asyncio.Task[Any], end: float | None) -> None:
 
 async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
     """Cancel `task` and wait for its end; False when it has not ended. Another cancellation cuts its clean-up short."""
-    end = asyncio.get_running_loop().time() + grace
+    loop = asyncio.get_running_loop()
+    end = loop.time() + grace
     again = False
     task.cancel()
-    while not task.done() and asyncio.get_running_loop().time() < end:
+    while not task.done() and loop.time() < end:
         try:
-            await _until(task, end)
+            await _until(loop, task, end)
         except asyncio.CancelledError:
             again = True
             task.cancel()

@@ -18,7 +18,7 @@ from runner.records.event import (
     ToolsAnswered,
     ToolStarted,
 )
-from runner.records.failure import ContextOverflow, Failure, RolloutError, WorkflowError
+from runner.records.failure import ContextOverflow, Failure, ModelError, RolloutError, WorkflowError
 from runner.records.message import Message, ToolCall
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
@@ -66,13 +66,14 @@ class RolloutDriver:
         turn = budget.begin_turn()
         offered = self._live.plan.offered if tools is None else tools
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
-        tell(ModelCalled(rollout_id, budget.clock(), turn, tuple(messages)))
+        began = budget.clock()
+        tell(ModelCalled(rollout_id, began, turn, tuple(messages)))
         before = self._answered
         try:
             with _MODEL:
                 completion = await self._live.model.complete(messages, offered, how, self._caller)
         except (RolloutError, Attributed) as error:
-            self._model_failed(error, turn, before)
+            self._model_failed(error, (turn, began), before)
             raise
         if self._closed:
             await self._refuse()
@@ -82,11 +83,13 @@ class RolloutDriver:
         tell(ModelAnswered(rollout_id, budget.clock(), turn, completion))
         return completion
 
-    def _model_failed(self, error: RolloutError | Attributed, turn: int, before: int) -> None:
+    def _model_failed(self, error: RolloutError | Attributed, call: tuple[int, float], before: int) -> None:
         failure = failure_of(error, "model", "model_error")
         if self._closed:
             return
-        self._tell(ModelFailed(self._caller.rollout_id, self._budget.clock(), turn, failure))
+        (turn, began), now = call, self._budget.clock()
+        retries = error.retries if isinstance(error, ModelError) else 0
+        self._tell(ModelFailed(self._caller.rollout_id, now, turn, failure, now - began, retries))
         if isinstance(error, ContextOverflow):
             raise self._budget.trip("context_overflow", str(error)) from error
         # Another call that began no earlier and was answered stands in for this one: best of n, a retry.

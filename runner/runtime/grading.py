@@ -45,8 +45,9 @@ async def grade(
     records = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked)
     given = {**known, **{part.name: record for part, record in zip(parts, records, strict=True)}}
     scores = {part.name: given[part.name] for part in live.plan.graders}
-    for name, record in scores.items():
-        listen(Graded(outcome.request.rollout_id, monotonic(), name, record.value, record.reason, record.seconds))
+    if listen is not ignore:
+        for name, record in scores.items():
+            listen(Graded(outcome.request.rollout_id, monotonic(), name, record.value, record.reason, record.seconds))
     costs = [cost for cost in (outcome.cost, *(bill.cost for bill in bills)) if cost is not None]
     timing = _timed(outcome.timing, monotonic() - started)
     return _judged(live, outcome, scores, sum(costs) if costs else None, timing)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
 
 from runner.runtime.stop import Stop, current_stop
 
@@ -32,7 +32,7 @@ class Pool:
         """How many are being played now."""
         return len(self._tasks)
 
-    async def run(self, work: Iterable[T], play: Callable[[T], Awaitable[None]]) -> None:
+    async def run(self, work: Iterable[T], play: Callable[[T], Coroutine[Any, Any, None]]) -> None:
         """Play all of `work`; returns when nothing runs any more.
 
         An exception of `play` or of the work's iterator is ours, not a rollout's: it stops the pool, cancels what
@@ -63,7 +63,7 @@ class Pool:
                 stop.reason = reason
                 task.cancel()
 
-    def _fill(self, items: Iterator[T], play: Callable[[T], Awaitable[None]]) -> bool:
+    def _fill(self, items: Iterator[T], play: Callable[[T], Coroutine[Any, Any, None]]) -> bool:
         while len(self._tasks) < self.concurrency:
             try:
                 item = next(items)
@@ -74,11 +74,11 @@ class Pool:
                 return False
         return True
 
-    def _start(self, item: T, play: Callable[[T], Awaitable[None]]) -> None:
+    def _start(self, item: T, play: Callable[[T], Coroutine[Any, Any, None]]) -> None:
         stop = Stop()
         context = contextvars.copy_context()
         context.run(current_stop.set, stop)
-        task = asyncio.get_running_loop().create_task(_played(play, item), context=context)
+        task = asyncio.get_running_loop().create_task(play(item), context=context)
         self._tasks[task] = stop
         task.add_done_callback(self._ended)
 
@@ -113,7 +113,3 @@ class Pool:
 def _lost(stop: Stop) -> BaseException | None:
     """What is wrong with a task that ended cancelled: nothing, if we had asked for it."""
     return None if stop.reason is not None else RuntimeError("a rollout was cancelled, but not by the pool it plays in")
-
-
-async def _played(play: Callable[[T], Awaitable[None]], item: T) -> None:
-    await play(item)

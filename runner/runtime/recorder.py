@@ -49,7 +49,17 @@ class Recorder:
         self.calls.append(call_record(event.turn, completion))
 
     def _failed(self, event: ModelFailed) -> None:
-        self.calls.append({"turn": event.turn, "error": event.failure.to_json()})
+        self.model_seconds += event.seconds
+        self.calls.append(
+            {
+                "turn": event.turn,
+                "latency": round(event.seconds, 6),
+                "finish_reason": None,
+                "usage": None,
+                "retries": event.retries,
+                "error": event.failure.to_json(),
+            }
+        )
 
     def _tool_ended(self, event: ToolEnded) -> None:
         self.tool_seconds += event.seconds
@@ -74,16 +84,6 @@ _HEARD: dict[type[Event], Any] = {
     ToolsAnswered: Recorder._tools_answered,
 }
 
-_OPTIONAL = (
-    ("model", "model"),
-    ("id", "response_id"),
-    ("reasoning", "reasoning"),
-    ("prompt_token_ids", "prompt_token_ids"),
-    ("token_ids", "token_ids"),
-    ("logprobs", "logprobs"),
-    ("cost", "cost"),
-)
-
 
 def call_record(turn: int, completion: Completion) -> dict[str, Any]:
     """A model call as the journal keeps it; token ids and log-probabilities only if the endpoint gave them."""
@@ -94,8 +94,15 @@ def call_record(turn: int, completion: Completion) -> dict[str, Any]:
         "usage": usage_record(completion),
         "retries": completion.retries,
     }
-    for key, name in _OPTIONAL:
-        value = getattr(completion, name)
+    for key, value in (
+        ("model", completion.model),
+        ("id", completion.response_id),
+        ("reasoning", completion.reasoning),
+        ("prompt_token_ids", completion.prompt_token_ids),
+        ("token_ids", completion.token_ids),
+        ("logprobs", completion.logprobs),
+        ("cost", completion.cost),
+    ):
         if value is not None:
             record[key] = value
     if completion.extra:

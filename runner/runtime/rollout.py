@@ -55,7 +55,7 @@ class _Ended:
 
 
 class _Rollout:
-    __slots__ = ("_budget", "_caller", "_listen", "_live", "_misfit", "_recorder", "_request", "_started")
+    __slots__ = ("_budget", "_caller", "_listen", "_live", "_misfit", "_recorder", "_request", "_started", "_tell")
 
     def __init__(self, live: Live, request: RolloutRequest, listen: Listener) -> None:
         self._live = live
@@ -65,25 +65,28 @@ class _Rollout:
         limits, self._misfit = _limits(live, request)
         self._budget = Budget(limits)
         self._recorder = Recorder(request.prompt)
+        self._tell: Listener = self._recorder if listen is ignore else self._tell_both
         self._caller = Caller(request.rollout_id, request.row, request.attempt)
 
     async def play(self) -> Outcome:
-        self._tell(RolloutStarted(self._id, self._budget.clock(), self._request.row_id, self._request.attempt))
+        if self._listen is not ignore:
+            self._listen(RolloutStarted(self._id, self._budget.clock(), self._request.row_id, self._request.attempt))
         try:
             outcome = await self._open()
         except asyncio.CancelledError:
             outcome = self._cancelled()
-        self._tell(RolloutEnded(self._id, self._budget.clock(), outcome.status, outcome.stop_reason, outcome.reward))
+        if self._listen is not ignore:
+            how = outcome.status, outcome.stop_reason, outcome.reward
+            self._listen(RolloutEnded(self._id, self._budget.clock(), *how))
         return outcome
 
     @property
     def _id(self) -> str:
         return self._request.rollout_id
 
-    def _tell(self, event: Event) -> None:
+    def _tell_both(self, event: Event) -> None:
         self._recorder(event)
-        if self._listen is not ignore:
-            self._listen(event)
+        self._listen(event)
 
     async def _open(self) -> Outcome:
         try:
@@ -98,7 +101,7 @@ class _Rollout:
 
     async def _act_and_grade(self, resources: Mapping[str, Any]) -> Outcome:
         left = self._outcome("ungraded", await self._act(resources))
-        return settle_limit(self._live, left) or await grade(self._live, left, resources, self._tell)
+        return settle_limit(self._live, left) or await grade(self._live, left, resources, self._listen)
 
     async def _act(self, resources: Mapping[str, Any]) -> _Ended:
         scope = ToolScope(self._caller, resources)

@@ -139,6 +139,11 @@ def encode(record: Mapping[str, Any]) -> bytes:
     return to_json(mended) + b"\n"
 
 
+def is_repaired(line: bytes) -> bool:
+    """Whether `encode` had to change what the line holds."""
+    return line.endswith(b',"repaired":true}\n')
+
+
 class _Mender:
     """Copies a value into what JSON can hold, and remembers whether anything was lost."""
 

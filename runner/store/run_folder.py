@@ -5,11 +5,13 @@ Whole files are replaced in one step (written beside, synced, renamed), so a rea
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,14 @@ class RunFolder:
                 half.unlink(missing_ok=True)
         return lock
 
+    def discard_if_unused(self) -> None:
+        """Remove the folder if the command ended before anything was written. Call it with the lock held."""
+        if not self.is_new:
+            return
+        self.lock_path.unlink(missing_ok=True)
+        with suppress(OSError):  # whatever else lies there is not ours to remove
+            self.path.rmdir()
+
     def archive(self) -> Path:
         """Move the whole run to `<name>.<date>-<time>` beside it, and return that path; nothing is deleted.
 
@@ -163,6 +173,14 @@ def safe_name(name: str) -> str:
     """`name` as a folder's name: letters, digits, `.`, `_`, `-`; never empty, hidden, or longer than 100."""
     safe = re.sub(r"[^\w.-]+", "-", name).strip(".-_ ")
     return safe[:100].rstrip(".-_") or "run"
+
+
+def distinct_name(name: str) -> str:
+    """`safe_name` for a matrix cell, `key=value,key=value`: where other signs are lost, a digest tells cells apart."""
+    safe = safe_name(name)
+    if safe == re.sub("[=,]", "-", name):
+        return safe
+    return f"{safe[:91]}-{hashlib.blake2s(name.encode('utf-8', 'surrogatepass'), digest_size=4).hexdigest()}"
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -62,6 +62,8 @@ class Arguments:
 
     def _filled(self, schema: Any, value: Any, depth: int) -> Any:
         """`value`, in place, with the defaults of `schema`; 3.0 for an integer becomes 3, as JSON Schema sees it."""
+        if not isinstance(value, dict | list | float):
+            return value
         schema = resolved(schema, self._schema)
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
             return value

@@ -116,8 +116,6 @@ class CallableTool:
 
     async def call(self, arguments: dict[str, Any], scope: ToolScope) -> ToolResult:
         """Call the function, again if it fails in a way that `retry` names, and say what it returned."""
-        import asyncio
-
         tries = 0
         while True:
             tries += 1
@@ -128,6 +126,8 @@ class CallableTool:
                 return ToolResult(sendable(f"Bad arguments: {error}"), "bad_call")
             if ended.error is None or tries >= self._retry.attempts or not self._retry.wants(ended.error):
                 return self._result(ended)
+            import asyncio
+
             await asyncio.sleep(self._retry.wait(tries))
 
     def _keywords(self, arguments: dict[str, Any], scope: ToolScope) -> dict[str, Any]:
@@ -160,13 +160,27 @@ class CallableTool:
         """Wait for a started call; its slot is given back when it has really ended."""
         import asyncio
 
-        slots = self._slots
-        work.add_done_callback(lambda _: slots.give())
+        loop, slots = asyncio.get_running_loop(), self._slots
+        woken: Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        def ended(_: Any) -> None:
+            slots.give()
+            wake()
+
+        work.add_done_callback(ended)
+        timer = None if self._timeout is None else loop.call_later(self._timeout, wake)
         try:
-            await _until(work, self._timeout)
+            await woken
         except asyncio.CancelledError:
             await self._let_go(work, slots)
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
         if not work.done():
             await self._let_go(work, slots)
             return _Ended(error=_TimedOut())
@@ -195,28 +209,10 @@ class CallableTool:
             return ToolResult(f"`{self._spec.name}` did not answer within {self._timeout:g} s.", "timeout")
         result = ended.value if error is None else faulted(error)
         content, cut = cap(result.content, self._max_output)
-        return replace(result, content=sendable(content), truncated=result.truncated or cut)
-
-
-async def _until(work: Future[Any], seconds: float | None) -> None:
-    """Return when `work` has ended or `seconds` have passed: `asyncio.wait` for the one, at half the price."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    woken = loop.create_future()
-
-    def wake(_: Any = None) -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    work.add_done_callback(wake)
-    timer = None if seconds is None else loop.call_later(seconds, wake)
-    try:
-        await woken
-    finally:
-        if timer is not None:
-            timer.cancel()
-        work.remove_done_callback(wake)
+        content = sendable(content)
+        if content is result.content and not cut:
+            return result
+        return replace(result, content=content, truncated=result.truncated or cut)
 
 
 def runs_on_loop(function: Callable[..., Any]) -> bool:

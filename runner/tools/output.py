@@ -7,7 +7,7 @@ memory teaches a model nothing and makes two equal rollouts differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from json import dumps
+from json import JSONEncoder
 from os import PathLike, fspath
 from typing import Any
 
@@ -45,7 +45,7 @@ def _decoded(value: bytes) -> str:
 
 def _json(value: Any) -> str:
     try:
-        return dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+        return _ENCODER.encode(value)
     except RecursionError:
         raise Unsayable("it is nested too deeply for JSON") from None
     except ValueError as error:
@@ -86,6 +86,9 @@ def _ordered(values: Set[Any]) -> list[Any]:
 
 def _name(kind: type) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+_ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def cap(text: str, limit: int) -> tuple[str, bool]:

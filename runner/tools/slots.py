@@ -33,11 +33,11 @@ class Slots:
 
         Raises `ToolError` when abandoned calls have held all of them for `patience` seconds.
         """
-        from asyncio import CancelledError, get_running_loop, wait
-
         if self._size is None or (self._taken < self._size and not self._waiting):
             self._taken += 1
             return
+        from asyncio import CancelledError, get_running_loop, wait
+
         turn: Future[None] = get_running_loop().create_future()
         self._waiting.append(turn)
         try:

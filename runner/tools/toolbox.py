@@ -69,11 +69,11 @@ class Toolbox:
         `RolloutError` when a tool says that the rollout cannot go on, and cancellation: then its siblings are
         cancelled and have ended.
         """
-        import asyncio
-
         named = _with_ids(calls, turn)
         if len(named) == 1:
             return [await self._answer(named[0], scope, on_start, on_end)]
+        import asyncio
+
         room = asyncio.Semaphore(self._parallel)
 
         async def in_turn(call: ToolCall) -> Answer:
@@ -144,12 +144,12 @@ def _message(call: ToolCall, result: ToolResult) -> Message:
 
 def _with_ids(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:
     """`calls`, each with an id that no other has: endpoints refuse a conversation in which they are not unique."""
-    from hashlib import sha256
-
     seen: set[str] = set()
     named = []
     for index, call in enumerate(calls):
         if not call.id or call.id in seen:
+            from hashlib import sha256
+
             # The same in every run of the same conversation, so that a recording still matches.
             content = f"{turn}/{index}/{call.name}/{call.arguments}".encode("utf-8", "surrogatepass")
             named.append(replace(call, id=f"call_{sha256(content).hexdigest()[:16]}"))

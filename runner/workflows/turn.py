@@ -7,7 +7,12 @@ from runner.records.message import Message
 
 _UNSENT = frozenset({"reasoning", "reasoning_content", "reasoning_details"})
 
-_CUT_SHORT = {"length": "max_tokens", "max_tokens": "max_tokens", "content_filter": "content_filter"}
+_CUT_SHORT = {
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "model_length": "max_tokens",  # Mistral's word for an answer that filled the context
+    "content_filter": "content_filter",
+}
 
 
 def resendable(completion: Completion) -> Message:

@@ -22,7 +22,7 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["diagnostics.md", "format.md"])
+@pytest.mark.parametrize("name", ["commands.md", "diagnostics.md", "format.md"])
 def test_a_generated_page_is_up_to_date(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == generator().PAGES[name](), "run `python docs/generate.py`"

@@ -226,3 +226,11 @@ def wait_for(holds: Any) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_model_named_for_a_scripted_file_is_refused_unless_it_is_asked(folder: Path) -> None:
+    out, err = run(folder, "eval", "--model", "openai/gpt-5-mini", code=1)
+    assert out == "" and "this file's answers are its own" in err and "hint: " in err
+    nowhere = ["model.provider=openai", "model.base_url=http://127.0.0.1:9/v1", "model.retries.attempts=1"]
+    out, _ = run(folder, "eval", "--model", "openai/m", *(f"--set={setting}" for setting in nowhere), code=3)
+    assert "nothing listens there" in out

@@ -1,4 +1,4 @@
-"""Durations, sizes and money."""
+"""Durations and money."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.config.quantity import duration_text, parse_duration, parse_money, parse_size
+from runner.config.quantity import duration_text, parse_duration, parse_money
 
 
 @pytest.mark.parametrize(
@@ -20,16 +20,6 @@ def test_durations(text, seconds):
 @pytest.mark.parametrize("text", ["", "90", "s", "9 s", "-1s", "1S", "1s ", "1e3s", "90s\n"])
 def test_no_durations(text):
     assert parse_duration(text) is None
-
-
-@pytest.mark.parametrize(("text", "size"), [("512MiB", 2**29), ("8 kB", 8000), ("1.5GiB", 3 * 2**29), ("0B", 0)])
-def test_sizes(text, size):
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "512", "MiB", "1 XB", "-1B"])
-def test_no_sizes(text):
-    assert parse_size(text) is None
 
 
 @pytest.mark.parametrize(("text", "dollars"), [("0.25 USD", 0.25), ("25USD", 25), ("$5", 5)])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.models.wire import Options, max_tokens_key, parse_answer, parse_json, request_body
+from runner.models.request import Options, max_tokens_key, request_body
+from runner.models.wire import parse_answer, parse_json
 from runner.records.completion import Completion, Sampling, ToolSpec, Usage
 from runner.records.failure import ModelGarbled, ModelRefused
 

@@ -14,6 +14,7 @@ from json import dumps
 from typing import Any
 
 from runner.batch.export.row import Dropped, Format, Tools
+from runner.batch.figures import many
 
 FORMATS = {
     "openai-sft": "runner.batch.export.openai_sft",
@@ -40,7 +41,7 @@ class Count:
 
     def text(self) -> str:
         """`412 rows; left out: 60 below the least reward, 8 failed`."""
-        rows = f"{self.written:,} row{'s' if self.written != 1 else ''}"
+        rows = many(self.written, "row")
         left = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.most_common())
         return f"{rows}; left out: {left}" if left else rows
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from json import loads
 from typing import Any, TypeAlias
 
-from runner.records.message import Message
+from runner.records.message import Message, ToolCall
 
 
 class Dropped(Exception):
@@ -27,6 +28,20 @@ def conversation(record: Mapping[str, Any]) -> list[Message]:
     if messages[-1].get("tool_calls"):
         raise Dropped("ends with a tool call that nobody answered")
     return messages
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a tool call. Raises `Dropped` where they are no JSON object: a trainer would choke, or learn it.
+
+    None at all is what some models write for a tool without parameters.
+    """
+    try:
+        value = loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Dropped("a tool call whose arguments are no JSON object")
+    return value
 
 
 def kept(message: Message, keys: Sequence[str]) -> Message:

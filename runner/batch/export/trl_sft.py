@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from json import loads
 from typing import Any
 
-from runner.batch.export.row import Dropped, Tools, conversation, kept
+from runner.batch.export.row import Tools, arguments_of, conversation, kept
 from runner.records.message import Message, tool_calls_of
 
 
@@ -28,19 +27,8 @@ def _message(message: Message, names: dict[str, str]) -> Message:
     if message.get("role") == "assistant" and (calls := tool_calls_of(message)):
         names.update((call.id, call.name) for call in calls)
         made["tool_calls"] = [
-            {"type": "function", "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
-            for call in calls
+            {"type": "function", "function": {"name": call.name, "arguments": arguments_of(call)}} for call in calls
         ]
         if not made.get("content"):
             made.pop("content", None)
     return made
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        value = loads(text or "{}")
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise Dropped("a tool call whose arguments are no JSON object")
-    return value

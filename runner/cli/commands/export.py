@@ -35,7 +35,7 @@ def command(
 
     shell, past, count = console(), PastRun.open(run), Count()
     selection = Selection(min_reward, best_per_row)
-    rows = export(past.in_order(), form, past.manifest.get("tools", []), selection, count)
+    rows = export(past.in_order(count.dropped), form, past.manifest.get("tools", []), selection, count)
     if out is None:
         for row in rows:
             shell.out(row)

@@ -1,6 +1,7 @@
 """`osmosis-run init`: write a new project that validates, tests and runs without a key.
 
-The projects are real files under `runner/cli/projects`; only the name is filled in.
+The projects are real files under `runner/cli/projects`; only the name is filled in. The schema that their first line
+names is written beside them, because an editor cannot find one inside an installed package.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ TEMPLATES = {
 
 RENAMED = {"gitignore": ".gitignore"}
 """A `.gitignore` inside the package would hide files from the wheel."""
+
+SCHEMA = ".osmosis-run/workflow.schema.json"
+"""Where the `#:schema` line of a project's workflow.toml points to."""
 
 
 @click.command("init")
@@ -46,6 +50,7 @@ def command(folder: Path, template: str) -> Exit:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(source.read_text(encoding="utf-8").replace("@NAME@", name), encoding="utf-8")
         console().say(f"  {target}")
+    _write_schema(folder / SCHEMA)
     console().say(_next_steps(folder))
     return Exit.OK
 
@@ -64,11 +69,19 @@ def project_files(template: str) -> dict[str, Path]:
 def _refuse_clashes(folder: Path, files: dict[str, Path]) -> None:
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"`{folder}` is a file, a folder was expected")
-    clashes = [name for name in files if (folder / name).exists()]
+    clashes = [name for name in (*files, SCHEMA) if (folder / name).exists()]
     if clashes:
         names = ", ".join(f"`{name}`" for name in clashes)
         where = "the current folder" if folder == Path() else f"`{folder}`"
         raise CommandError(f"{where} already holds {names}", "choose an empty folder: `osmosis-run init my-project`")
+
+
+def _write_schema(target: Path) -> None:
+    from runner.config.schema import schemas, text
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text(schemas()[target.name]), encoding="utf-8")
+    console().say(f"  {target}")
 
 
 def _project_name(folder: Path) -> str:

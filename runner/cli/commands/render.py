@@ -116,7 +116,7 @@ async def _rendered(plan: Plan, request: RolloutRequest) -> Rendered:
 
 def _wire(plan: Plan, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling) -> tuple[str, bytes]:
     """Where the request would go and its body; without the direct path, the body in OpenAI form."""
-    from runner.models.wire import Options, request_body
+    from runner.models.request import Options, request_body
 
     section = plan.config.model
     if section is not None and section.effective_provider == "openai" and plan.make_model is not None:

@@ -17,7 +17,8 @@ from runner.cli.exit import CommandError, Exit
 def command(name: str, write: Path | None) -> Exit:
     """Print the schema NAME, or the names of all of them; or write all into a folder.
 
-    An editor that speaks Taplo completes a workflow.toml whose first line is `#:schema PATH`.
+    An editor that speaks Taplo completes a workflow.toml whose first line is `#:schema PATH`. `init` writes such a
+    line; after an upgrade, `osmosis-run schema --write .osmosis-run` brings its schema up to date.
     """
     from runner.config.schema import schemas
 

@@ -82,12 +82,14 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
         )
     if provider not in _OFFLINE and not model.id and not broken((*path, "id")):
         check.report("missing-key", path, f"`{where}` has no `id`", 'add `id = "provider/model"`', key=True)
-    if model.rules and provider != "scripted":
+    if provider == "scripted":
+        _rules(check, (*path, "rules"), model)
+    if model.rules and provider != "scripted" and not _was(check, path, "scripted"):
         message = f"only a scripted model reads `rules`, and `{where}` is `{provider}`"
         check.report(
             "misplaced-key", (*path, "rules"), message, 'add `provider = "scripted"`, or remove them', key=True
         )
-    if model.recording is not None and provider != "replay":
+    if model.recording is not None and provider != "replay" and not _was(check, path, "replay"):
         message = f"only a replay reads `recording`, and `{where}` is `{provider}`"
         check.report(
             "misplaced-key", (*path, "recording"), message, 'add `provider = "replay"`, or remove it', key=True
@@ -102,6 +104,20 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
                     "no-effect", (*path, key), f"a model that is `{provider}` never uses `{key}`", "remove it", key=True
                 )
     _id(check, path, model)
+
+
+def _rules(check: Checking, path: Path, model: ModelSection) -> None:
+    for index, rule in enumerate(model.rules):
+        said = (rule.reply, rule.reasoning, rule.finish_reason, rule.error)
+        if not rule.tool_calls and all(one is None for one in said):
+            message = f"`{'.'.join(map(str, path))}[{index}]` says nothing"
+            check.report("missing-key", (*path, index), message, "add `reply`, `tool_calls` or `error`")
+
+
+def _was(check: Checking, path: Path, provider: str) -> bool:
+    """Whether a lower layer chose `provider`: a profile or `--set` that swaps the model leaves its keys behind."""
+    history = check.loaded.origins.history((*path, "provider"))
+    return any(value == provider for value, _, _ in history[:-1])
 
 
 def _id(check: Checking, path: Path, model: ModelSection) -> None:

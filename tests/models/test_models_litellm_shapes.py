@@ -1,0 +1,230 @@
+"""litellm's providers against servers that speak their own wire: Anthropic's Messages, Gemini's generateContent.
+
+Shapes: platform.claude.com/docs/en/api/messages and .../errors, ai.google.dev/api/generate-content,
+docs.litellm.ai (reasoning content, exception mapping). In one process, as importing litellm takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+SCRIPT = """
+import asyncio, json, sys, warnings
+from runner.models.litellm import LiteLLMModel
+from runner.models.retry import Retries, SystemClock
+from runner.records.completion import Caller, Sampling, ToolSpec
+from runner.records.failure import ModelError
+
+USAGE = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 40, "output_tokens": 50}
+MESSAGE = {
+    "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929",
+    "content": [
+        {"type": "thinking", "thinking": "I should add.", "signature": "c2lnbmF0dXJl"},
+        {"type": "text", "text": "Let me add."},
+        {"type": "tool_use", "id": "toolu_01", "name": "add", "input": {"a": 1}},
+    ],
+    "stop_reason": "tool_use", "stop_sequence": None, "usage": USAGE,
+}
+LAST = {**MESSAGE, "content": [{"type": "text", "text": "2"}], "stop_reason": "end_turn"}
+GEMINI = {
+    "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [
+        {"text": "Thinking.", "thought": True},
+        {"functionCall": {"name": "add", "args": {"a": 1}}, "thoughtSignature": "c2ln"},
+    ]}}],
+    "usageMetadata": {
+        "promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 20, "totalTokenCount": 35,
+    },
+    "modelVersion": "gemini-2.5-flash", "responseId": "x",
+}
+BROKEN_OFF = {
+    "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Th"}, "finish_reason": "error",
+                 "error": {"code": 502, "message": "Provider disconnected"}}],
+}
+ERRORS = [
+    [429, "rate_limit_error", "This request would exceed your organization's rate limit"],
+    [400, "invalid_request_error", "prompt is too long: 205000 tokens > 200000 maximum"],
+    [400, "invalid_request_error", "messages: roles must alternate"],
+    [400, "invalid_request_error", "Output blocked by content filtering policy"],
+    [401, "authentication_error", "invalid x-api-key"],
+    [403, "permission_error", "not for you"],
+    [404, "not_found_error", "model: claude-x"],
+    [500, "api_error", "Internal server error"],
+    [529, "overloaded_error", "Overloaded"],
+]
+ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+HI = [{"role": "user", "content": "hi"}]
+CLAUDE = "anthropic/claude-sonnet-4-5-20250929"
+asked, slept = [], []
+
+
+class Clock(SystemClock):
+    async def sleep(self, seconds):
+        slept.append(seconds)
+
+
+async def serve(status, body):
+    async def talk(reader, writer):
+        try:
+            while True:
+                head = await reader.readuntil(b"\\r\\n\\r\\n")
+                length = int(head.lower().split(b"content-length:")[1].split(b"\\r\\n")[0])
+                asked.append([head.split(b" ")[1].decode(), json.loads(await reader.readexactly(length))])
+                data = json.dumps(body).encode()
+                wait = "retry-after: 7\\r\\n" if status == 429 else ""
+                start = f"HTTP/1.1 {status} X\\r\\ncontent-type: application/json\\r\\n{wait}"
+                writer.write(f"{start}content-length: {len(data)}\\r\\n\\r\\n".encode() + data)
+                await writer.drain()
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+    return await asyncio.start_server(talk, "127.0.0.1", 0)
+
+
+async def ask(status, body, model=CLAUDE, messages=HI, **sampling):
+    server = await serve(status, body)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    model = LiteLLMModel(model=model, base_url=url, api_key="hunter2x", retries=Retries(2, 60), clock=Clock())
+    try:
+        found = await model.complete(messages, [ADD], Sampling(max_tokens=2000, **sampling), Caller("r"))
+    except ModelError as error:
+        return {"error": type(error).__name__, "text": str(error), "retries": error.retries}
+    finally:
+        await model.aclose()
+        server.close()
+    usage = found.usage
+    return {
+        "message": found.message, "finish": found.finish_reason, "reasoning": found.reasoning, "cost": found.cost,
+        "usage": [usage.input_tokens, usage.output_tokens, usage.cached_tokens],
+    }
+
+
+async def main():
+    found = {"first": await ask(200, MESSAGE, extra=THINK)}
+    found["first asked"] = asked[-1]
+    answered = [*HI, found["first"]["message"], {"role": "tool", "tool_call_id": "toolu_01", "content": "2"}]
+    found["second"] = await ask(200, LAST, messages=answered, extra=THINK)
+    found["second asked"] = asked[-1][1]["messages"]
+    for status, kind, words in ERRORS:
+        slept.clear()
+        found[words] = await ask(status, {"type": "error", "error": {"type": kind, "message": words}})
+        found[words]["slept"] = list(slept)
+    found["seed"] = await ask(200, LAST, seed=3)
+    found["dropped"] = await ask(200, LAST, seed=3, extra={"drop_params": True})
+    found["gemini"] = await ask(200, GEMINI, model="gemini/gemini-2.5-flash")
+    found["gemini asked"] = asked[-1][0]
+    found["broken off"] = await ask(200, BROKEN_OFF, model="openai/some-router")
+    warnings.warn("the user's own warning, of Pydantic even", UserWarning)
+    print(json.dumps(found))
+
+
+with warnings.catch_warnings():
+    # As if somebody's own `catch_warnings` ended in another thread meanwhile: our filters are gone.
+    from runner.models.litellm import load
+    load()
+warnings.resetwarnings()
+warnings.simplefilter("always")
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def ran() -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture
+def found(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(ran.stdout)
+    return values
+
+
+def test_only_the_users_warnings_are_seen(ran: subprocess.CompletedProcess[str]) -> None:
+    shown = [line for line in ran.stderr.splitlines() if "Warning: " in line]
+    assert len(shown) == 1, ran.stderr
+    assert "the user's own warning" in shown[0]
+
+
+def test_anthropic_text_thinking_and_tool_use(found: dict[str, Any]) -> None:
+    first = found["first"]
+    assert (first["reasoning"], first["finish"]) == ("I should add.", "tool_calls")
+    message = dict(first["message"])
+    [thought] = message.pop("thinking_blocks")
+    assert (thought["type"], thought["signature"]) == ("thinking", "c2lnbmF0dXJl")
+    call = {"id": "toolu_01", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    assert message == {"role": "assistant", "content": "Let me add.", "tool_calls": [call]}
+    assert first["usage"] == [140, 50, 40]  # litellm counts cached tokens into the prompt, as OpenAI does
+    assert first["cost"] == pytest.approx((100 * 3 + 40 * 0.3 + 50 * 15) / 1e6)
+    path, body = found["first asked"]
+    assert path == "/v1/messages"
+    assert body["tools"][0]["input_schema"]["properties"] == {"a": {"type": "integer"}}
+    assert body["max_tokens"] == 2000
+
+
+def test_anthropic_gets_its_signed_thought_back_with_the_tool_result(found: dict[str, Any]) -> None:
+    _, assistant, result = found["second asked"]
+    assert [block["type"] for block in assistant["content"]] == ["thinking", "text", "tool_use"]
+    assert assistant["content"][0]["signature"] == "c2lnbmF0dXJl"
+    assert result["content"][0]["tool_use_id"] == "toolu_01"
+    assert (found["second"]["message"], found["second"]["finish"]) == ({"role": "assistant", "content": "2"}, "stop")
+
+
+@pytest.mark.parametrize(
+    ("words", "becomes", "more"),
+    [
+        ("This request would exceed your organization's rate limit", "ModelUnavailable", "answered 429: This request"),
+        ("prompt is too long: 205000 tokens > 200000 maximum", "ContextOverflow", "the prompt does not fit: prompt is"),
+        ("messages: roles must alternate", "ModelRefused", "answered 400: messages: roles"),
+        ("Output blocked by content filtering policy", "ModelRefused", "answered 400: Output blocked"),
+        ("invalid x-api-key", "ModelRefused", "check the API key"),
+        ("not for you", "ModelRefused", "may not use this model"),
+        ("model: claude-x", "ModelRefused", "check whether the provider serves `anthropic/claude"),
+        ("Internal server error", "ModelUnavailable", "gave up after 2 tries"),
+        ("Overloaded", "ModelUnavailable", "gave up after 2 tries"),
+    ],
+)
+def test_anthropic_errors(found: dict[str, Any], words: str, becomes: str, more: str) -> None:
+    failed = found[words]
+    assert failed["error"] == becomes, failed
+    assert words in failed["text"]
+    assert more in failed["text"]
+    assert "{" not in failed["text"]
+    assert failed["retries"] == len(failed["slept"]) == (1 if becomes == "ModelUnavailable" else 0)
+
+
+def test_the_providers_retry_after_is_honoured(found: dict[str, Any]) -> None:
+    [wait] = found["This request would exceed your organization's rate limit"]["slept"]
+    assert 7.0 <= wait <= 7.7
+
+
+def test_a_parameter_the_provider_does_not_have(found: dict[str, Any]) -> None:
+    assert found["seed"]["error"] == "ModelRefused"
+    assert "does not support parameters: ['seed']" in found["seed"]["text"]
+    assert "drop_params = true" in found["seed"]["text"]
+    assert found["dropped"]["message"]["content"] == "2"
+
+
+def test_gemini(found: dict[str, Any]) -> None:
+    gemini = found["gemini"]
+    assert found["gemini asked"] == "/models/gemini-2.5-flash:generateContent"
+    assert (gemini["reasoning"], gemini["finish"], gemini["usage"]) == ("Thinking.", "tool_calls", [10, 25, 0])
+    [call] = gemini["message"]["tool_calls"]
+    assert call["function"] == {"name": "add", "arguments": '{"a": 1}'}
+    assert call["provider_specific_fields"] == {"thought_signature": "c2ln"}
+    assert "thinking_blocks" not in gemini["message"]  # not signed: nobody wants them back
+
+
+def test_an_error_that_litellm_would_hide(found: dict[str, Any]) -> None:
+    assert found["broken off"]["error"] == "ModelUnavailable"
+    assert "Provider disconnected" in found["broken off"]["text"]
