@@ -180,6 +180,7 @@ class _Run:
         self._kept = Kept(plan.facts, past.manifest, plan.config.graders)
         self._listen: Listener = ignore if options.log is None else EventLog(options.log)
         self._journal: Journal | None = None
+        self._left = run_plan.to_run + run_plan.counts["regrade"]
         self.stopped = ""
         self.interrupted = False
 
@@ -195,6 +196,8 @@ class _Run:
                 for _ in self._work():
                     pass
         finally:
+            if self._left <= 0:
+                self.stopped = ""  # a stop that came when nothing was left to do is no news
             self._watcher.ended(self._standing)
             self._log.say(f"end: {self.stopped or 'nothing is owed'}")
 
@@ -286,6 +289,7 @@ class _Run:
             self._spending.add(outcome)
         if not counted:
             return
+        self._left -= outcome.status != "cancelled"
         self._past.follow(place, line, record)
         self._standing.add(outcome)
         self._watcher.moved(self._standing)

@@ -23,7 +23,7 @@ class Scope:
     """What the run set out to do, beside what its records say.
 
     `rows` and `attempts` are what was asked for; `reward_range` is `[reward] range` or None; `stopped` says why the
-    run was stopped, which is no news where nothing was left to do; `measured` names graders outside the reward.
+    run was stopped while something was left to do; `measured` names graders outside the reward.
     """
 
     name: str
@@ -38,7 +38,7 @@ def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:
     """The summary as it stands in `summary.json`."""
     planned = scope.rows * scope.attempts
     outcomes: dict[str, int] = {status: tally.outcomes.get(status, 0) for status in STATUSES}
-    complete = tally.rollouts >= planned and outcomes["cancelled"] == 0
+    complete = tally.rollouts >= planned and outcomes["cancelled"] == 0 and not scope.stopped
     steps = [k for k in ladder(scope.attempts) if any(count >= k for count in tally.passed.counts)]
     bounds = reward_bounds(tally, scope.reward_range)
     reward = tally.reward.estimate(bounds, binary=_is_binary(tally))
@@ -46,7 +46,7 @@ def summarise(tally: Tally, scope: Scope) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": scope.name,
         "complete": complete,
-        "stopped": "" if complete else scope.stopped,
+        "stopped": scope.stopped,
         "rows": scope.rows,
         "attempts": scope.attempts,
         "rollouts": {"planned": planned, "recorded": tally.rollouts, "missing": max(0, planned - tally.rollouts)},

@@ -85,7 +85,7 @@ def _refuse_a_name_for(provider: str) -> None:
     """`--model` names who is to be asked; where the file itself answers, the name would only be a label."""
     if provider in ("scripted", "replay"):
         raise CommandError(
-            f"--model asks another model, but this file's answers are its own (`model.provider` is \"{provider}\")",
+            f'--model asks another model, but this file\'s answers are its own (`model.provider` is "{provider}")',
             "add `--set model.provider=openai` (or litellm) to ask the model that you name",
         )
 

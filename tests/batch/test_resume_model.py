@@ -543,7 +543,8 @@ class Run(RuleBasedStateMachine):
         }  # fmt: skip
         statuses = Counter(held.status for held in counting)
         assert summary["outcomes"] == {name: statuses[name] for name in ("scored", "ungraded", "failed", "cancelled")}
-        assert summary["complete"] == (len(counting) == planned and not statuses["cancelled"])
+        every = len(counting) == planned and not statuses["cancelled"]
+        assert summary["complete"] == (every and not summary["stopped"])
         scored = [held for held in counting if held.reward is not None]
         assert summary["reward"]["n"] == len(scored)
         assert summary["reward"]["rows"] == len({held.row.id for held in scored})

@@ -100,7 +100,7 @@ def test_every_fault_of_the_double_is_overcome() -> None:
     async def play() -> tuple[list[Completion], dict[str, Any]]:
         faults = parse_faults("429:0.1,500:0.05,reset:0.05,cut:0.05,garbage:0.05,empty:0.05,hang:0.02")
         async with Double(lambda request: "ok", faults=faults, seed=3, retry_after="0") as double:
-            model = model_of(double.base_url, retries=Retries(attempts=12, max_wait=0.01), timeout=0.3)
+            model = model_of(double.base_url, retries=Retries(attempts=12, max_wait=0.01), timeout=1.5)
             answers = await asyncio.gather(*[ask(model) for _ in range(200)])
             stats = double.stats()
             await model.aclose()
