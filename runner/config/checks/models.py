@@ -103,7 +103,18 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
                 check.warn(
                     "no-effect", (*path, key), f"a model that is `{provider}` never uses `{key}`", "remove it", key=True
                 )
+    if provider == "litellm" and model.id:
+        _litellm(check, path, model)
     _id(check, path, model)
+
+
+def _litellm(check: Checking, path: Path, model: ModelSection) -> None:
+    """What only the direct path does; `"auto"` asks for nothing, so it promises nothing."""
+    for key, value in (("stream", model.stream), ("return_token_ids", model.return_token_ids)):
+        if value is True and check.is_set((*path, key)):
+            message = f"`{key}` works on the direct path only, and this model is asked through litellm"
+            label = 'remove it, or set `provider = "openai"` for an OpenAI-compatible endpoint'
+            check.warn("no-effect", (*path, key), message, label, key=True)
 
 
 def _rules(check: Checking, path: Path, model: ModelSection) -> None:
