@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -203,3 +204,15 @@ def until() -> Callable[..., None]:
             time.sleep(0.005)
 
     return wait
+
+
+@pytest.fixture
+def in_a_row() -> Callable[[str, str], int]:
+    """How often in a row the breaker saw a failure before it stopped: more than it waits for, when a gap was filled."""
+
+    def count(err: str, failure: str) -> int:
+        found = re.search(rf"stopping: the same failure (\d+) times in a row: {re.escape(failure)}", err)
+        assert found is not None, err
+        return int(found[1])
+
+    return count
