@@ -60,7 +60,8 @@ def test_a_server_that_never_recovers_stops_the_run_and_is_resumed_when_it_has(
     assert said in done.err.lower()
     assert "the same command goes on" in done.err
     lines = project.lines()
-    assert 8 <= len(lines) <= 8 + 4, "the breaker trips before the dataset is burnt"
+    # Failures count in the order of beginning: while the first of them is still asked, the others go on.
+    assert 8 <= len(lines) < 40, "the breaker trips before the dataset is burnt"
     for line in lines:
         assert (line["outcome"], line["reward"], line["scores"]) == ("failed", None, {})
         assert (line["failure"]["boundary"], line["failure"]["kind"]) == ("model", kind)
