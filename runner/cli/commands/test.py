@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -62,20 +62,10 @@ def _untested(plan: Plan) -> list[str]:
 
 
 async def _run(plan: Plan) -> list[Tested]:
-    async with plan.open(model=_Nobody()) as live:
+    from runner.models.absent import AbsentModel
+
+    async with plan.open(model=AbsentModel("a test asks no policy")) as live:
         return [result async for result in _tools(live)] + [result async for result in _graders(live)]
-
-
-class _Nobody:
-    """The policy of a test run: tests of tools and graders have no policy to ask."""
-
-    async def complete(self, messages: Any, tools: Any, sampling: Any, caller: Any) -> Any:
-        from runner.records.failure import ModelRefused
-
-        raise ModelRefused("a test asks no policy")
-
-    async def aclose(self) -> None:
-        return None
 
 
 async def _tools(live: Live) -> AsyncIterator[Tested]:
