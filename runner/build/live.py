@@ -71,6 +71,10 @@ class Live:
     roles: Mapping[str, Role] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
 
+    def answered_by(self, model: Model) -> Live:
+        """The same, with another policy: a served rollout brings its own."""
+        return Live(self.plan, model, self.roles, self.resources)
+
     def judges(self, caller: Caller, bill: Bill) -> Mapping[str, Judge]:
         """The roles as a grader asks them, on behalf of one rollout; what they cost goes on its bill.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,6 +90,33 @@ class Plan:
             row_id=row.id,
             attempt=attempt,
             label=label,
+        )
+
+    def served_request(
+        self,
+        rollout_id: str,
+        messages: Sequence[Message],
+        metadata: Mapping[str, Any],
+        label: str | None = None,
+        *,
+        sampling: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> RolloutRequest:
+        """The rollout that a controller asks for: its messages are the prompt, its metadata the row.
+
+        `row.ground_truth` is the request's label, or what its metadata call so; overrides are by key of `[sampling]`
+        and `[limits]`. Raises `DatasetError` when a template of the file names what the metadata have not.
+        """
+        row = dict(metadata) if label is None else {**metadata, "ground_truth": label}
+        prompt, reference = self.prompts.served(messages, row, "the request's metadata")
+        return RolloutRequest(
+            rollout_id=rollout_id,
+            prompt=prompt,
+            row=row,
+            row_id=rollout_id,
+            label=reference,
+            sampling=sampling or {},
+            limits=limits or {},
         )
 
     def rollout_id(self, row: Row, attempt: int) -> str:

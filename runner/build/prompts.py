@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.build.site import Site
 from runner.build.templates import compile_text
 from runner.datasets.dataset import Row
-from runner.datasets.prompt import label_of, messages_of
+from runner.datasets.prompt import label_of, messages_of, with_system
 from runner.records.message import Message
 from runner.templates.template import Template
 
@@ -27,6 +29,13 @@ class Prompts:
         where = where or f"row {row.id}"
         label = label_of(row.data, self.label, where=where)
         return tuple(messages_of(row.data, system=self.system, user=self.user, where=where)), label
+
+    def served(
+        self, messages: Sequence[Message], row: Mapping[str, Any], where: str
+    ) -> tuple[tuple[Message, ...], str | None]:
+        """The same for a request that brings its own messages; `row` is its metadata. Raises `DatasetError`."""
+        label = label_of(row, self.label, where=where)
+        return tuple(with_system(messages, row, self.system, where=where)), label
 
 
 def build_prompts(site: Site) -> Prompts:

@@ -19,6 +19,7 @@ from runner.config.resources import ResourceSection
 from runner.config.reward import RewardSection
 from runner.config.sampling import SamplingSection
 from runner.config.section import GRADE, OPERATION, RESULT, Array, Section
+from runner.config.serve import ServeSection
 from runner.config.tools import ToolSection
 from runner.config.workflow import AgentName, WorkflowSection
 
@@ -55,6 +56,8 @@ class RolloutConfig(Section):
     """Where rows come from, and which."""
     eval: Annotated[EvalSection, OPERATION] = EvalSection.model_construct()
     """How many rollouts, how many at once, and what makes a run good enough."""
+    serve: Annotated[ServeSection, OPERATION] = ServeSection.model_construct()
+    """How `osmosis-run serve` offers the file to controllers."""
     env: Annotated[EnvTable, RESULT] = Field(default_factory=dict)
     """Variables set before user code is imported; one that is already set in the process wins."""
     secrets: Annotated[SecretsSection, OPERATION] = SecretsSection.model_construct()

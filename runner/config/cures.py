@@ -12,6 +12,16 @@ from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted
 from runner.diag.diagnostic import Fix, Path, Place
 
+PATTERNS = (
+    ("https?", "an address that begins with `http://` or `https://`", 'for example `"http://localhost:8000/v1"`'),
+    ("A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable", "letters, digits and `_`"),
+    (r"\d+(?:-\d+)?", "numbers of rows, counted from 0", 'for example `"3,7,10-20"`'),
+    ("A-Za-z0-9_.-", "a name of letters, digits, `_`, `.` and `-`", "no spaces"),
+    ("A-Za-z0-9_:]*$", "a name of letters, digits, `_` and `:`", 'for example `"osmosis_rollout"`'),
+    (r"\x21-\x7e", "a name of printable ASCII characters", 'for example `"main"`'),
+)
+"""Of a pattern that a value does not match: a telling part, what it wants, and an example."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

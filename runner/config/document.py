@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -21,17 +21,24 @@ from pydantic_core import PydanticUndefined
 from runner.config.config import RolloutConfig
 from runner.config.fields import members
 from runner.config.graders import KINDS, GraderSection
-from runner.config.quantity import Unit, duration_text, money_text
+from runner.config.quantity import Unit, duration_text, money_text, size_text
 from runner.config.reference import Location, Reference, SchemaText, Text
 from runner.config.section import Affects, Section, Tag
 
 _NAMED = {str: "string", int: "whole number", float: "number", bool: "true or false", dict: "table"}
 _VALUES = {Reference: "reference", Location: "path", Text: "string or { file }", SchemaText: "table or { file }"}
+_QUANTITY_TEXTS: dict[str, Callable[[Any], str]] = {
+    "duration": duration_text,
+    "money": money_text,
+    "size": size_text,
+}
 _SPECIAL = {
     ("ModelSection", "concurrency"): "number or table",
     ("ModelSection", "return_token_ids"): '"auto", true or false',
     ("ModelSection", "api_key"): "{ env }",
     ("ModelSection", "headers"): "table of string or { env }",
+    ("ServeSection", "api_key"): "{ env }",
+    ("ChatSection", "stream"): '"auto", true or false',
     ("LimitsSection", "on_limit"): '"score", "ungraded" or { reward }',
     ("ToolSection", "parameters"): 'table or "signature"',
     ("ToolTest", "expect"): "value or { contains, equals, matches, error }",
@@ -149,8 +156,7 @@ def value_text(value: Any, unit: str | None = None) -> str:
     if value is None or isinstance(value, Section):
         return ""
     if unit is not None and isinstance(value, int | float):
-        text = duration_text(value) if unit == "duration" else money_text(value)
-        return f'"{text}"'
+        return f'"{_QUANTITY_TEXTS[unit](value)}"'
     if isinstance(value, Text | Location | Reference | SchemaText):
         value = value.said()
     return toml_text(value)
@@ -259,4 +265,4 @@ _HEAD = """# The format of `workflow.toml`
 Every key, what it takes, its default, and what changing it costs a finished run: `result` plays rollouts again, `grade`
 grades them again, `operation` neither. `NAME` is a name of yours, `[]` an element of an array, `NAME(kind)` a grader of
 that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the file that says it, a
-duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`. An unknown key is an error."""
+duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`, `"512KiB"` or `"2MB"`. An unknown key is an error."""

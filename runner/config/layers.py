@@ -29,17 +29,34 @@ class Placed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """The places of a setting that has one key and one value, whatever the path it sets: a variable."""
+
+    key: Place
+    value: Place
+
+    def key_place(self, path: Path) -> Place | None:
+        return self.key
+
+    def value_place(self, path: Path) -> Place | None:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
 class Override:
     """One key set from outside the file.
 
     `text` is parsed as TOML, a bare word that is no TOML being a string; without `text`, `value` is the value. `source`
-    is what a finding points at: the command line's word or the environment variable.
+    is what a finding points at: the command line's word or the environment variable. `spot` says where in it key and
+    value stand, where that is known; relative paths start from `folder`, or else from the current one.
     """
 
     key: str
     source: Source
     text: str | None = None
     value: Any = ABSENT
+    spot: Spot | None = None
+    folder: FilePath | None = None
 
     @classmethod
     def from_set(cls, word: str) -> Override:
@@ -226,7 +243,13 @@ def _whole(path: Path) -> bool:
     return last in named.get(str(section), ())
 
 
-_WHOLE = {("workflow", "system"), ("workflow", "user"), ("workflow", "label"), ("limits", "on_limit")}
+_WHOLE = {
+    ("workflow", "system"),
+    ("workflow", "user"),
+    ("workflow", "label"),
+    ("limits", "on_limit"),
+    ("serve", "api_key"),
+}
 
 
 def split_key(key: str) -> Path | None:

@@ -58,8 +58,8 @@ class Retries(Section):
     """How often and how patiently a model call is tried again."""
 
     attempts: Annotated[int, Field(ge=0, le=100)] = 5
-    """Further tries after the first, on 408, 409, 429, 5xx and broken connections. Default 5: enough for a restart of
-    a server, bounded so that a dead one is noticed."""
+    """Tries in all, on 408, 409, 429, 5xx and broken connections; 0 and 1 both try once. Default 5: enough for a
+    restart of a server, bounded so that a dead one is noticed."""
     max_wait: Seconds = 60.0
     """The longest pause between two tries; also caps the endpoint's own Retry-After."""
 
@@ -143,6 +143,12 @@ def _auto_or_bool(value: Any) -> Any:
     raise wrong_choice('`true`, `false` or `"auto"`')
 
 
+Switch = Annotated[
+    Literal["auto"] | bool, PlainValidator(_auto_or_bool), WithJsonSchema({"enum": ["auto", True, False]})
+]
+"""`true`, `false`, or `"auto"`: what is best where it runs."""
+
+
 class ModelSection(Section):
     """The policy: the model that is judged or trained. In `serve` the controller supplies it with each rollout."""
 
@@ -173,12 +179,7 @@ class ModelSection(Section):
     """Tokens per minute the endpoint allows. Default: no limit."""
     price: Annotated[Price | None, OPERATION] = None
     """USD per million tokens. Default: litellm's price table where it knows the model, else the cost is unknown."""
-    return_token_ids: Annotated[
-        Literal["auto"] | bool,
-        OPERATION,
-        PlainValidator(_auto_or_bool),
-        WithJsonSchema({"enum": ["auto", True, False]}),
-    ] = "auto"  # noqa: S105
+    return_token_ids: Annotated[Switch, OPERATION] = "auto"  # noqa: S105
     """Ask for token ids and log-probabilities: `true`, `false`, or `"auto"`, where the endpoint is known to have
     them."""
     stream: Annotated[bool, OPERATION] = False

@@ -85,6 +85,22 @@ OBSOLETE: dict[tuple[str, str], str] = {
     ("model.rules", "content"): "model.rules.reply",
     ("model.rules", "response"): "model.rules.reply",
     ("resources.*", "call"): "resources.*.open",
+    ("serve", "address"): "serve.host",
+    ("serve", "bind"): "serve.host",
+    ("serve", "max_concurrent_rollouts"): "serve.max_concurrent",
+    ("serve", "concurrency"): "serve.max_concurrent",
+    ("serve", "max_queued"): "serve.max_queue",
+    ("serve", "ttl"): "serve.record_ttl",
+    ("serve", "database"): "serve.state",
+    ("serve", "artifacts"): "serve.archive",
+    ("serve", "log_level"): "serve.log.level",
+    ("serve", "certfile"): "serve.hypercorn.certfile",
+    ("serve", "keyfile"): "serve.hypercorn.keyfile",
+    ("serve", "backlog"): "serve.hypercorn.backlog",
+    ("serve.chat", "max_retries"): "serve.chat.retries.attempts",
+    ("serve.callbacks", "retries"): "serve.callbacks.attempts",
+    ("serve.callbacks", "max_retries"): "serve.callbacks.attempts",
+    ("serve.connections", "keepalive"): "serve.connections.idle",
     ("", "n"): "eval.attempts",
     ("", "num_samples"): "eval.attempts",
     ("", "batch_size"): "eval.concurrency",
@@ -96,7 +112,7 @@ OBSOLETE: dict[tuple[str, str], str] = {
 """(table, a name it once had or has elsewhere) -> the key to use. `*` stands for any name, or for any table."""
 
 _NAMED = ("tools", "graders", "roles", "resources")
-_LATER = ("mcp", "sandboxes", "serve")
+_LATER = ("mcp", "sandboxes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Durations and money: text with a unit in the file, plain numbers in the config.
+"""Durations, money and sizes: text with a unit in the file, plain numbers in the config.
 
 A bare number is refused, because nobody can tell what it counts; the message shows the likely spelling.
 """
@@ -16,11 +16,24 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMBER = r"\d+(?:\.\d+)?"
 DURATION_PATTERN = rf"^(?:{_NUMBER}(?:ms|s|m|h|d))+$"
 MONEY_PATTERN = rf"^(?:{_NUMBER} ?USD|\${_NUMBER})$"
+_BYTES = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+SIZE_PATTERN = rf"^{_NUMBER} ?(?:{'|'.join(_BYTES)})$"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a field as a quantity: "duration" or "money"."""
+    """Marks a field as a quantity: "duration", "money" or "size"."""
 
     name: str
 
@@ -39,6 +52,16 @@ def parse_money(text: str) -> float | None:
     return float(text.replace("USD", "").replace("$", ""))
 
 
+def parse_size(text: str) -> int | None:
+    """Bytes, or None when `text` is no size: `"64MiB"`, `"2MB"`. A part of a byte is dropped."""
+    found = re.fullmatch(rf"({_NUMBER}) ?([A-Za-z]+)", text)
+    if found is None or found[2] not in _BYTES:
+        return None
+    whole, _, part = found[1].partition(".")
+    # In whole numbers, because a float loses bytes from 8 PiB on, and is infinite at 400 digits.
+    return int(whole + part) * _BYTES[found[2]] // 10 ** len(part)
+
+
 def duration_text(seconds: float) -> str:
     """The shortest way to write a duration: 5400 is `1h30m`, 0.25 is `250ms`."""
     if seconds < 1 or seconds != int(seconds):
@@ -53,6 +76,14 @@ def duration_text(seconds: float) -> str:
 def money_text(dollars: float) -> str:
     """An amount as the file writes it: `0.25 USD`."""
     return f"{dollars:g} USD"
+
+
+def size_text(size: int) -> str:
+    """The shortest exact way to write a size: 67108864 is `64MiB`, 2000000 is `2MB`, 1500 is `1500B`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB"):
+        if size and size % _BYTES[unit] == 0:
+            return f"{size // _BYTES[unit]}{unit}"
+    return f"{size}B"
 
 
 _WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
@@ -105,6 +136,15 @@ def _dollars(value: Any) -> Any:
     return parsed
 
 
+def _bytes(value: Any) -> Any:
+    parsed = parse_size(value) if isinstance(value, str) else None
+    if parsed is None:
+        raise _refuse("a size", value, "B", "64MiB")
+    if parsed <= 0:
+        raise PydanticCustomError("too_small", "more than 0B", {"bound": "more than 0B"})
+    return parsed
+
+
 def _schema(pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
 
@@ -119,3 +159,6 @@ Delay = Annotated[float, BeforeValidator(_zero_or_more), _DURATION_SCHEMA, Unit(
 
 Usd = Annotated[float, BeforeValidator(_dollars), _schema(MONEY_PATTERN, "0.25 USD", "25 USD"), Unit("money")]
 """An amount above zero, in US dollars."""
+
+Bytes = Annotated[int, BeforeValidator(_bytes), _schema(SIZE_PATTERN, "64MiB", "512KiB", "2MB"), Unit("size")]
+"""A size above zero, in bytes."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.config.cures import Case, better_reference, cure, describe_value, is_plain, table_help, word_fix
+from runner.config.cures import PATTERNS, Case, better_reference, cure, describe_value, is_plain, table_help, word_fix
 from runner.config.fields import lookup
 from runner.config.graders import KINDS
 from runner.config.layers import Origins, looks_secret
@@ -36,12 +36,6 @@ _TYPES = {
     "tuple_type": "an array",
     "list_type": "an array",
 }
-_PATTERNS = (
-    ("https?", "an address that begins with `http://` or `https://`", 'for example `"http://localhost:8000/v1"`'),
-    ("A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable", "letters, digits and `_`"),
-    (r"\d+(?:-\d+)?", "numbers of rows, counted from 0", 'for example `"3,7,10-20"`'),
-    ("A-Za-z0-9_.-", "a name of letters, digits, `_`, `.` and `-`", "no spaces"),
-)
 _BOUNDS = {
     "greater_than_equal": ("at least {}", "ge"),
     "greater_than": ("more than {}", "gt"),
@@ -151,13 +145,16 @@ def _literal(case: Case) -> Diagnostic:
 
 
 def _fixed(case: Case, expected: str) -> Diagnostic:
-    """A value of which only one is possible: `true` of a switch, the version of the format."""
+    """A value of which one or two are possible: `true` of a switch, the version of the format, a status."""
     word = expected.lower()
     if case.path == ("schema",) and isinstance(case.value, int) and not isinstance(case.value, bool):
         helps = ("update osmosis-run, or write the file in format 1",)
         message = f"this osmosis-run reads format 1, the file says `schema = {case.value}`"
         return Diagnostic("schema-version", message, case.place, "must be `1`", helps=helps)
     message = f"`{case.name}` must be `{word}`, found {describe_value(case.value)}"
+    if " or " in word:
+        code = "bad-choice" if type(case.value) is int else "wrong-type"
+        return Diagnostic(code, message.replace(f"`{word}`", word), case.place, f"write {word}")
     return Diagnostic("wrong-type", message, case.place, f"write `{word}`, or remove the key")
 
 
@@ -210,8 +207,8 @@ def _quantity(case: Case) -> Diagnostic:
     return Diagnostic(_QUANTITIES[wanted], message, place, label, fix=fix)
 
 
-_QUANTITIES = {"a duration": "bad-duration", "an amount of money": "bad-money"}
-_WITH = {"a duration": "with a unit", "an amount of money": "in USD"}
+_QUANTITIES = {"a duration": "bad-duration", "an amount of money": "bad-money", "a size": "bad-size"}
+_WITH = {"a duration": "with a unit", "an amount of money": "in USD", "a size": "with a unit"}
 
 
 def _choice(case: Case) -> Diagnostic:
@@ -260,7 +257,7 @@ def _reference(case: Case) -> Diagnostic:
 
 def _pattern(case: Case) -> Diagnostic:
     pattern = str(case.context["pattern"])
-    for part, wanted, example in _PATTERNS:
+    for part, wanted, example in PATTERNS:
         if part in pattern:
             message = f"`{case.name}` must be {wanted}, found `{case.value}`"
             return Diagnostic("bad-value", message, case.place, example)

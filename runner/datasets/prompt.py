@@ -7,7 +7,7 @@ into messages. Errors begin with `where`, the row's place as the caller says it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.datasets.dataset import DatasetError
@@ -34,10 +34,7 @@ def messages_of(
     `row.user_prompt`) make it. Templates see `row` and `label`. Raises `DatasetError`.
     """
     if row.get("messages") is not None:
-        messages = _checked(row["messages"], where)
-        if system is not None and not any(message["role"] in ("system", "developer") for message in messages):
-            messages.insert(0, {"role": "system", "content": _rendered(system, row, label, where)})
-        return messages
+        return with_system(_checked(row["messages"], where), row, system, label=label, where=where)
     messages = []
     if system is not None:
         messages.append({"role": "system", "content": _rendered(system, row, label, where)})
@@ -50,6 +47,20 @@ def messages_of(
     else:
         raise _no_prompt(row, where)
     return messages
+
+
+def with_system(
+    messages: Sequence[Message],
+    row: Mapping[str, Any],
+    system: Template | None,
+    *,
+    label: str | None = None,
+    where: str = "",
+) -> list[Message]:
+    """`messages` with the file's `system` before them, unless they bring a system message. Raises `DatasetError`."""
+    if system is None or any(message.get("role") in ("system", "developer") for message in messages):
+        return list(messages)
+    return [{"role": "system", "content": _rendered(system, row, label, where)}, *messages]
 
 
 def label_of(row: Mapping[str, Any], template: Template | None = None, *, where: str = "") -> str | None:

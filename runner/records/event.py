@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from runner.records.completion import Completion
 from runner.records.failure import Failure
 from runner.records.message import Message, ToolCall
+from runner.records.rollout import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,13 @@ class ToolsAnswered(Event):
 
     turn: int
     messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnded(Event):
+    """The agent has ended by itself or at a limit; graders have not spoken yet. `left` is "ungraded"."""
+
+    left: Outcome
 
 
 @dataclass(frozen=True, slots=True)

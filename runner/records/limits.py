@@ -25,6 +25,8 @@ LIMIT_REASONS = frozenset(
 class Limits:
     """`[limits]` of one rollout. None is "no limit"; `time` is in seconds, `cost` in USD.
 
+    `grade_time` bounds all graders together, in seconds; only a controller sets it.
+
     `on_limit` is "score", "ungraded", or the fixed reward of a rollout that ran into a limit.
     """
 
@@ -34,6 +36,7 @@ class Limits:
     time: float | None = None
     cost: float | None = None
     malformed_calls: int | None = None
+    grade_time: float | None = None
     on_limit: Literal["score", "ungraded"] | float = "score"
 
     def override(self, values: Mapping[str, Any]) -> Limits:
@@ -58,4 +61,4 @@ def _fits(name: str, value: Any) -> bool:
         return number or value in ("score", "ungraded")
     if value is None:
         return True
-    return number and value >= 0 and (name in ("time", "cost") or isinstance(value, int))
+    return number and value >= 0 and (name in ("time", "grade_time", "cost") or isinstance(value, int))

@@ -53,6 +53,28 @@ async def grade(
     return _judged(live, outcome, scores, sum(costs) if costs else None, timing)
 
 
+async def grade_within(
+    live: Live,
+    outcome: Outcome,
+    resources: Mapping[str, object],
+    seconds: float | None,
+    listen: Listener = ignore,
+    known: Mapping[str, ScoreRecord] = _NOTHING,
+) -> Outcome:
+    """`grade`, with `seconds` for all graders together; without an end in time nothing they said counts."""
+    if seconds is None:
+        return await grade(live, outcome, resources, listen, known)
+    started = monotonic()
+    try:
+        return await alone(grade(live, outcome, resources, listen, known), seconds)
+    except DeadlinePassed:
+        failure = Failure("grader", "grader_timeout", f"grader exceeded its {seconds:g}s deadline")
+    except SelfCancelled:
+        failure = Failure("grader", "grader_error", "grading cancelled its own task, nobody cancelled the rollout")
+    timing = _timed(outcome.timing, monotonic() - started)
+    return replace(outcome, status="ungraded", stop_reason=failure.kind, failure=failure, timing=timing)
+
+
 def _timed(timing: Mapping[str, float], seconds: float) -> dict[str, float]:
     agent = timing.get("total", 0.0) - timing.get("grade", 0.0)
     return {**timing, "grade": round(seconds, 6), "total": round(agent + seconds, 6)}
@@ -71,10 +93,11 @@ async def grade_outcome(live: Live, outcome: Outcome, keep: Collection[str] = ()
     settled = settle_limit(live, bare)
     if settled is not None:
         return settled
+    seconds = live.plan.limits.override(outcome.request.limits).grade_time
     try:
         async with open_resources(live, ignore, outcome.request.rollout_id) as resources:
             known = {name: score for name, score in outcome.scores.items() if name in keep and score.value is not None}
-            return await grade(live, bare, resources, known=known)
+            return await grade_within(live, bare, resources, seconds, known=known)
     except (RolloutError, Attributed) as error:
         failure = failure_of(error)
         return replace(bare, status="ungraded", stop_reason=failure.kind, failure=failure)

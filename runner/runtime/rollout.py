@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.build.live import Live
 from runner.records.completion import Caller
-from runner.records.event import Event, Listener, RolloutEnded, RolloutStarted, ignore
+from runner.records.event import AgentEnded, Event, Listener, RolloutEnded, RolloutStarted, ignore
 from runner.records.failure import ControllerError, Failure, LimitReached, RolloutError, WorkflowError
 from runner.records.limits import Limits
 from runner.records.message import Message
@@ -24,7 +24,7 @@ from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
 from runner.runtime.driver import RolloutDriver
-from runner.runtime.grading import grade, settle_limit
+from runner.runtime.grading import grade_within, settle_limit
 from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
 from runner.runtime.sampling import merge_sampling
@@ -35,13 +35,23 @@ from runner.workflows.workflow import AgentWorkflowContext, AgentWorkflowOutput
 _WORKFLOW = boundary("workflow", "agent_error")
 
 
-async def run_rollout(live: Live, request: RolloutRequest, listen: Listener = ignore) -> Outcome:
+async def run_rollout(
+    live: Live,
+    request: RolloutRequest,
+    listen: Listener = ignore,
+    *,
+    started: float | None = None,
+    graded: bool = True,
+) -> Outcome:
     """Play one rollout to its outcome.
+
+    `started` is when it was asked for, on the monotonic clock: what it waited since then counts against its time.
+    Without `graded` no grader is asked, and an agent that ended leaves an "ungraded" outcome without a failure.
 
     Never raises, except cancellation: a task cancelled by the pool (which gave a reason) ends as the outcome
     "cancelled"; any other cancellation is passed on.
     """
-    return await _Rollout(live, request, listen).play()
+    return await _Rollout(live, request, listen, started, graded).play()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +65,32 @@ class _Ended:
 
 
 class _Rollout:
-    __slots__ = ("_budget", "_caller", "_listen", "_live", "_misfit", "_recorder", "_request", "_started", "_tell")
+    __slots__ = (
+        "_budget",
+        "_caller",
+        "_graded",
+        "_limits",
+        "_listen",
+        "_live",
+        "_misfit",
+        "_queued",
+        "_recorder",
+        "_request",
+        "_started",
+        "_tell",
+    )
 
-    def __init__(self, live: Live, request: RolloutRequest, listen: Listener) -> None:
+    def __init__(
+        self, live: Live, request: RolloutRequest, listen: Listener, started: float | None, graded: bool
+    ) -> None:
         self._live = live
         self._request = request
         self._listen = listen
         self._started = time.time()
-        limits, self._misfit = _limits(live, request)
-        self._budget = Budget(limits)
+        self._graded = graded
+        self._limits, self._misfit = _limits(live, request)
+        self._budget = Budget(self._limits, started=started)
+        self._queued = 0.0 if started is None else self._budget.elapsed()
         self._recorder = Recorder(request.prompt)
         self._tell: Listener = self._recorder if listen is ignore else self._tell_both
         self._caller = Caller(request.rollout_id, request.row, request.attempt)
@@ -101,7 +128,12 @@ class _Rollout:
 
     async def _act_and_grade(self, resources: Mapping[str, Any]) -> Outcome:
         left = self._outcome("ungraded", await self._act(resources))
-        return settle_limit(self._live, left) or await grade(self._live, left, resources, self._listen)
+        if self._listen is not ignore:
+            self._listen(AgentEnded(self._id, self._budget.clock(), left))
+        if not self._graded:
+            return left
+        settled = settle_limit(self._live, left)
+        return settled or await grade_within(self._live, left, resources, self._limits.grade_time, self._listen)
 
     async def _act(self, resources: Mapping[str, Any]) -> _Ended:
         scope = ToolScope(self._caller, resources)
@@ -179,6 +211,8 @@ class _Rollout:
             "tool": round(recorder.tool_seconds, 6),
             "grade": 0.0,
         }
+        if self._queued:
+            timing["queued"] = round(self._queued, 6)
         return Outcome(
             self._request,
             status,

@@ -29,6 +29,10 @@ class Dialect(Protocol):
         """The answer to a start that is on disk: status and body."""
         ...
 
+    def repeated(self, rollout_id: str, tools: Sequence[ToolSpec]) -> tuple[int, bytes]:
+        """The answer to a start whose rollout, `rollout_id`, was accepted before."""
+        ...
+
     def ended(self, start: Start, left: Outcome) -> Owed | None:
         """The callback that says how the agent part ended; None in a dialect that reports once, at the end.
 

@@ -1,0 +1,171 @@
+"""`Admission`: a start is parsed, checked, told from a repeated one and given a place; it counts once it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic, time
+from typing import Any
+from uuid import uuid4
+
+from runner.build.plan import Plan
+from runner.datasets.dataset import DatasetError
+from runner.records.rollout import RolloutRequest
+from runner.serve.alive import Alive
+from runner.serve.dialects.dialect import Dialect
+from runner.serve.played import Played
+from runner.serve.slots import Slots
+from runner.serve.start import Refused, Start
+from runner.store.errors import StoreError
+from runner.store.outbox import Accepted, Outbox
+
+_LATER = {"retry-after": "5"}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back over HTTP."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What `[serve]` says about taking rollouts."""
+
+    max_concurrent: int = 256
+    max_queue: int = 4096
+    dedupe: str = "join"
+    on_restart: str = "run"
+    worker: int = 0
+
+
+class Admission:
+    """Lets rollouts in. `check` refuses URLs that may not be called; `enter` gets each one that is on disk."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        outbox: Outbox,
+        alive: Alive,
+        slots: Slots[Played],
+        policy: Policy,
+        *,
+        check: Callable[[Start], None],
+        enter: Callable[[Played], None],
+    ) -> None:
+        self._plan = plan
+        self._outbox = outbox
+        self._alive = alive
+        self._slots = slots
+        self._policy = policy
+        self._check = check
+        self._enter = enter
+        self.closed = False
+        self.accepted = 0
+
+    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes) -> Answer:
+        """Accept one rollout. The answer is given when it is on disk. Raises `Refused`."""
+        if self.closed:
+            raise Refused(503, "server shutting down", _LATER)
+        admitted = monotonic()
+        start = dialect.parse(body, uuid4().hex)
+        self._check(start)
+        request = self.request(start)
+        status, answer = dialect.accepted(start, self._plan.offered)
+        keys = self._keys(dialect, start)
+        first = self._alive.keyed(keys)
+        if first is not None:
+            return await self._join(first, dialect, hash(raw))
+        if not self._slots.reserve():
+            return await self._full(dialect, keys)
+        played = Played(uuid4().hex, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
+        self._alive.add(played, keys)
+        accepted = Accepted(
+            played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
+        )
+        # Whoever asked may hang up meanwhile: what is on disk is played all the same.
+        played.stored = asyncio.get_running_loop().create_task(self._store(played, accepted))
+        holder = await asyncio.shield(played.stored)
+        if holder is not None:
+            return await self._repeated(holder, dialect)
+        for note in start.notes:
+            log.warning("rollout %s: %s", start.rollout_id, note)
+        return Answer(status, answer)
+
+    def request(self, start: Start) -> RolloutRequest:
+        """The rollout that a start asks for. Raises `Refused` when the file's templates cannot be filled in with it."""
+        try:
+            return self._plan.served_request(
+                start.rollout_id,
+                start.prompt,
+                start.metadata,
+                start.label,
+                sampling=start.sampling,
+                limits=start.limits,
+            )
+        except DatasetError as error:
+            raise Refused(422, str(error)) from None
+
+    def until(self, request: RolloutRequest, admitted: float) -> float | None:
+        """When its time is over, on the monotonic clock."""
+        seconds = request.limits.get("time", self._plan.limits.time)
+        return None if seconds is None else admitted + seconds
+
+    def _keys(self, dialect: Dialect, start: Start) -> tuple[str, ...]:
+        """What makes a second start the same one. Agent-loop controllers count on being joined."""
+        if self._policy.dedupe == "run" and dialect.name != "agent-loop":
+            return ()
+        return tuple(f"{dialect.path} {key}" for key in start.keys)
+
+    async def _store(self, played: Played, accepted: Accepted) -> str | None:
+        """Write it down, then let it in. The attempt that had its key before, if there is one. Raises `Refused`."""
+        try:
+            holder = await self._outbox.accept(accepted)
+        except StoreError as error:
+            log.error("a rollout was refused: %s", error)
+            raise Refused(503, "the server cannot write down new rollouts now; retry later", _LATER) from None
+        else:
+            if holder is None:
+                self.accepted += 1
+                self._enter(played)
+            return holder
+        finally:
+            if played.phase == "accepting":
+                self._slots.give_back()
+                self._alive.remove(played)
+
+    async def _join(self, first: Played, dialect: Dialect, mark: int) -> Answer:
+        self._reject(dialect, first.name)
+        if first.mark != mark:
+            log.warning("rollout %s was started again with another body; the first one counts", first.name)
+        if first.stored is not None and not first.stored.done():
+            holder = await asyncio.shield(first.stored)
+            if holder is not None:
+                return await self._repeated(holder, dialect)
+        return Answer(*first.dialect.accepted(first.start, self._plan.offered))
+
+    async def _repeated(self, holder: str, dialect: Dialect) -> Answer:
+        """The answer to a start whose rollout was accepted before, and may have ended long ago."""
+        known = await self._outbox.attempt(holder)
+        if known is None:
+            raise Refused(503, "the rollout is just being forgotten; retry later", _LATER)
+        self._reject(dialect, known.rollout_id)
+        return Answer(*dialect.repeated(known.rollout_id, self._plan.offered))
+
+    def _reject(self, dialect: Dialect, name: str) -> None:
+        if self._policy.dedupe == "reject" and dialect.name != "agent-loop":
+            raise Refused(409, f"rollout {name!r} was accepted before")
+
+    async def _full(self, dialect: Dialect, keys: tuple[str, ...]) -> Answer:
+        holder = await self._outbox.holder(keys) if keys else None
+        if holder is not None:
+            return await self._repeated(holder, dialect)
+        wait = {"retry-after": str(self._slots.retry_after())}
+        raise Refused(dialect.full_status, "rollout queue is full; retry later", wait)

@@ -1,0 +1,249 @@
+"""`Engine`: the rollouts of one process, from their acceptance to their stored verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from runner.build.live import Live
+from runner.records.failure import Failure
+from runner.records.rollout import Outcome
+from runner.serve.admission import Admission, Answer, Policy
+from runner.serve.alive import Alive
+from runner.serve.dialects.dialect import Dialect
+from runner.serve.played import Played
+from runner.serve.playing import Player, begin
+from runner.serve.slots import Slots
+from runner.serve.start import Refused, Start
+from runner.serve.status import settled_status, status_of
+from runner.store.outbox import Outbox, Unfinished, Verdict
+from runner.store.record import from_record
+
+CANCEL_WAIT = 0.9
+"""Seconds that the answer to a cancel waits for what it cancelled to have ended."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Whom a cancel is for: exactly one of the three is given."""
+
+    ids: tuple[str, ...] | None = None
+    prefix: str | None = None
+    everything: bool = False
+
+    def takes(self, rollout_id: str) -> bool:
+        """Whether it means this rollout."""
+        if self.ids is not None:
+            return rollout_id in self.ids
+        return self.everything or (self.prefix is not None and rollout_id.startswith(self.prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How full the house is. `settling` rollouts have ended and are being written down."""
+
+    running: int
+    queued: int
+    grading: int
+    settling: int
+    max_concurrent: int
+    max_queue: int
+    accepted: int
+    ended: int
+
+
+class Engine:
+    """`check` refuses URLs that may not be called; `heard` is told of every verdict that is stored."""
+
+    def __init__(
+        self,
+        live: Live,
+        outbox: Outbox,
+        player: Player,
+        policy: Policy,
+        check: Callable[[Start], None],
+        heard: Callable[[Played, Outcome], None],
+    ) -> None:
+        self._outbox = outbox
+        self._player = player
+        self._policy = policy
+        self._heard = heard
+        self._alive = Alive()
+        self._slots: Slots[Played] = Slots(policy.max_concurrent, policy.max_queue, self._begin)
+        self._admission = Admission(live.plan, outbox, self._alive, self._slots, policy, check=check, enter=self._enter)
+        self._ended = 0
+        self._closing = False
+
+    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes) -> Answer:
+        """Accept one rollout. The answer is given when it is on disk. Raises `Refused`."""
+        return await self._admission.start(dialect, body, raw)
+
+    async def status(self, rollout_id: str) -> dict[str, Any]:
+        """What is known about a rollout, in the words of the status endpoint."""
+        alive = self._alive.named(rollout_id)
+        if alive is not None:
+            return status_of(rollout_id, alive.status)
+        known = await self._outbox.find(rollout_id)
+        if known is None:
+            return status_of(rollout_id, "unknown")
+        return status_of(rollout_id, "queued") if known.verdict is None else settled_status(known, known.verdict)
+
+    async def cancel(self, selector: Selector) -> dict[str, str]:
+        """Stop rollouts, and say what became of each: cancelled_queued, cancelled_running or not_found.
+
+        Returns when they have ended, or after `CANCEL_WAIT`: what cleans up longer goes on doing so.
+        """
+        found = dict.fromkeys(selector.ids or (), "not_found")
+        stopped = [each for each in self._alive if selector.takes(each.name) and each.phase != "settling"]
+        for played in stopped:
+            found[played.name] = "cancelled_queued" if played.phase in ("accepting", "queued") else "cancelled_running"
+            self._stop(played, "cancelled")
+        tasks = [played.task for played in stopped if played.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_WAIT)
+        return found
+
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is accepted."""
+        return self._admission.closed
+
+    def load(self) -> Load:
+        """How full the house is, now."""
+        phases = [played.phase for played in self._alive]
+        slots, policy = self._slots, self._policy
+        grading, settling = phases.count("grading"), phases.count("settling")
+        most = policy.max_concurrent, policy.max_queue
+        return Load(slots.running, slots.waiting, grading, settling, *most, self._admission.accepted, self._ended)
+
+    async def recover(self, dialects: Mapping[str, Dialect]) -> int:
+        """Take up what an earlier process accepted and did not finish. How many there were."""
+        unfinished = await self._outbox.unfinished()
+        for each in unfinished:
+            await self._take_up(each, dialects[each.accepted.dialect])
+        return len(unfinished)
+
+    def expire(self) -> None:
+        """End those whose time was over before their turn came."""
+        now = monotonic()
+        self._slots.hurry(lambda played: played.until is not None and now > played.until)
+
+    async def drain(self, seconds: float, settle: float = 5.0) -> int:
+        """Accept nothing more and let what runs and waits end within `seconds`; the rest is reported as cut short.
+
+        How many could not be finished.
+        """
+        self._admission.closed = True
+        if await self._alive.gone(seconds):
+            return 0
+        left = [played for played in self._alive if played.phase != "settling"]
+        for played in left:
+            self._stop(played, "shutdown")
+        await self._alive.gone(settle)
+        return len(left)
+
+    def close(self) -> None:
+        """The process ends: tasks that are cancelled now are not taken up again. The outbox knows them."""
+        self._closing = True
+
+    def _enter(self, played: Played) -> None:
+        """What has just been written down plays, or waits; unless it was cancelled meanwhile."""
+        played.phase = "queued"
+        if played.stop.reason is None:
+            self._slots.enter(played.attempt_id, played)
+        else:
+            self._slots.give_back()
+            self._run(played, self._end(played, _stopped(played)))
+
+    def _begin(self, played: Played) -> None:
+        played.phase = "running" if played.left is None else "grading"
+        played.has_slot = True
+        self._run(played, self._play(played))
+
+    def _run(self, played: Played, work: Coroutine[Any, Any, None]) -> None:
+        if not self._closing:
+            begin(played, work, self._lost)
+
+    def _lost(self, played: Played) -> None:
+        """A rollout whose task was ended on its way: it still gets its verdict."""
+        self._leave(played)
+        if played.attempt_id in self._alive:
+            reason = played.stop.reason
+            outcome = _stopped(played) if reason else _broken(played, RuntimeError("its task was cancelled"))
+            self._run(played, self._end(played, outcome))
+
+    def _leave(self, played: Played) -> None:
+        if played.has_slot:
+            played.has_slot = False
+            self._slots.leave()
+
+    async def _play(self, played: Played) -> None:
+        try:
+            outcome = await self._player.play(played)
+        except Exception as error:  # ours, not the user's: the rollout must still end
+            log.exception("rollout %s met a fault of the server", played.name)
+            outcome = _broken(played, error)
+        finally:
+            self._leave(played)
+        await self._end(played, outcome)
+
+    async def _end(self, played: Played, outcome: Outcome) -> None:
+        played.phase = "settling"
+        stored = await self._player.settle(played, outcome)
+        self._ended += 1
+        self._alive.remove(played)
+        self._heard(played, stored)
+
+    def _stop(self, played: Played, reason: str) -> None:
+        if played.stop.reason is not None:
+            return
+        played.stop.reason = reason
+        if played.phase == "queued" and self._slots.withdraw(played.attempt_id):
+            self._run(played, self._end(played, _stopped(played)))
+        elif played.task is not None and played.phase != "settling":
+            played.task.cancel()
+
+    async def _take_up(self, unfinished: Unfinished, dialect: Dialect) -> None:
+        accepted = unfinished.accepted
+        try:
+            start = dialect.parse(json.loads(accepted.request), accepted.rollout_id)
+            request = self._admission.request(start)
+        except (Refused, ValueError) as error:
+            log.error("rollout %s, accepted before the restart, no longer fits: %s", accepted.rollout_id, error)
+            verdict = Verdict("failed", "restarted", None, f"not playable after a restart: {error}")
+            await self._outbox.settle(accepted.attempt_id, verdict, None, ())
+            return
+        played = Played(accepted.attempt_id, dialect, start, request, monotonic())
+        played.until = self._admission.until(request, played.admitted)
+        self._alive.add(played, accepted.keys)
+        if unfinished.left is not None:
+            played.left = replace(from_record(json.loads(unfinished.left), request.row), request=request)
+            played.told = True
+        played.phase = "queued"
+        if self._policy.on_restart == "fail":
+            self._run(played, self._end(played, _restarted(played)))
+        else:
+            self._slots.enter(played.attempt_id, played, reserved=False)
+
+
+def _stopped(played: Played) -> Outcome:
+    reason = played.stop.reason or "cancelled"
+    return Outcome(played.request, "cancelled", reason, ended=reason)
+
+
+def _restarted(played: Played) -> Outcome:
+    failure = Failure("workflow", "restarted", "server restarted")
+    left = played.left or Outcome(played.request, "failed", "restarted")
+    return replace(left, status="failed", stop_reason="restarted", failure=failure, ended="restarted")
+
+
+def _broken(played: Played, error: Exception) -> Outcome:
+    failure = Failure("workflow", "server_fault", f"a fault of the server itself: {type(error).__name__}: {error}")
+    return Outcome(played.request, "failed", "server_fault", failure=failure, ended="server_fault")

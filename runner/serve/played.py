@@ -1,0 +1,54 @@
+"""`Played`: one accepted rollout while this process holds it in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from runner.records.rollout import Outcome, RolloutRequest
+from runner.runtime.stop import Stop
+from runner.serve.dialects.dialect import Dialect
+from runner.serve.start import Start
+
+Phase: TypeAlias = Literal["accepting", "queued", "running", "grading", "settling"]
+
+
+@dataclass(slots=True, eq=False)
+class Played:
+    """`attempt_id` is ours and names it everywhere inside; the wire's id may be anything, and may come again.
+
+    `admitted` is when it was asked for, on the monotonic clock: its time runs from there, and is over at `until`.
+    `mark` stands for the request's body, to tell a repeated start from another one under its name. `left` is what the
+    agent left once it has ended; `told` says that the callback about that is stored, and may have been sent.
+    """
+
+    attempt_id: str
+    dialect: Dialect
+    start: Start
+    request: RolloutRequest
+    admitted: float
+    mark: int = 0
+    until: float | None = None
+    keys: tuple[str, ...] = ()
+    stop: Stop = field(default_factory=Stop)
+    phase: Phase = "accepting"
+    stored: asyncio.Task[str | None] | None = None
+    task: asyncio.Task[None] | None = None
+    left: Outcome | None = None
+    told: bool = False
+    has_slot: bool = False
+    holding: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def name(self) -> str:
+        """What the controller calls it."""
+        return self.start.rollout_id
+
+    @property
+    def status(self) -> str:
+        """Its word for the status endpoint while it lives."""
+        if self.phase in ("accepting", "queued"):
+            return "queued"
+        return "running" if self.phase == "running" else "grading"

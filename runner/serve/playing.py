@@ -1,0 +1,185 @@
+"""`Player`: an accepted rollout becomes a stored verdict, and the callbacks that it owes.
+
+What the controller hears is stored before it is sent, and each channel has one final value: an agent's end that may
+have been reported is graded again after a restart, never played again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+from time import time
+from typing import Any, Protocol
+
+from runner.build.live import Live
+from runner.models.model import Model
+from runner.records.event import AgentEnded, Event, Listener
+from runner.records.failure import Failure
+from runner.records.rollout import Outcome
+from runner.runtime.grading import grade_outcome
+from runner.runtime.rollout import run_rollout
+from runner.runtime.stop import current_stop
+from runner.serve.played import Played
+from runner.serve.start import Chat
+from runner.store.errors import StoreError
+from runner.store.outbox import Delivery, Outbox, Owed, Verdict
+from runner.store.record import encode, to_record
+
+HOLD_AFTER = 0.05
+"""Seconds of grading after which the agent's end is stored and reported by itself. Most graders are quicker."""
+_AGAIN = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between two tries to store a verdict on a disk that does not take it; the last one repeats."""
+
+log = logging.getLogger(__name__)
+
+
+class Models(Protocol):
+    """Makes the model that answers for one rollout. It is dropped with it; connections are shared."""
+
+    def model_for(self, chat: Chat) -> Model: ...
+
+
+class Player:
+    """Plays, grades and stores. `owe` is told what was just stored."""
+
+    def __init__(
+        self,
+        live: Live,
+        outbox: Outbox,
+        models: Models,
+        listen: Listener,
+        owe: Callable[[Sequence[Delivery]], None],
+        *,
+        report_cancelled: bool,
+        keep_outcomes: bool,
+    ) -> None:
+        self._live = live
+        self._outbox = outbox
+        self._models = models
+        self._listen = listen
+        self._owe = owe
+        self._report_cancelled = report_cancelled
+        self._keep_outcomes = keep_outcomes
+
+    async def play(self, played: Played) -> Outcome:
+        """The outcome of the rollout; nothing is stored yet. Never raises, except cancellation without a reason."""
+        if played.left is not None:
+            return await self._grade(played, played.left)
+        model = self._models.model_for(played.start.chat)
+        try:
+            return await run_rollout(
+                self._live.answered_by(model),
+                played.request,
+                lambda event: self._heard(played, event),
+                started=played.admitted,
+                graded=played.start.grade,
+            )
+        finally:
+            await model.aclose()
+
+    async def settle(self, played: Played, outcome: Outcome) -> Outcome:
+        """Store the verdict and what is owed for it, however often the disk refuses; the outcome as it was stored."""
+        if played.timer is not None:
+            played.timer.cancel()
+        if played.holding is not None:
+            await played.holding
+        if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
+            outcome = _shut_down(outcome)
+        owed = self._owed(played, outcome)
+        record = encode(to_record(outcome, {})) if self._keep_outcomes else None
+        verdict = Verdict(outcome.status, outcome.stop_reason, outcome.reward, _said(outcome))
+        for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
+            try:
+                await self._outbox.settle(played.attempt_id, verdict, record, owed)
+                break
+            except StoreError as error:
+                log.error("the verdict of %s is not stored yet: %s; again in %g s", played.name, error, pause)
+                await asyncio.sleep(pause)
+        self._owe(_deliveries(played, owed, first=1 if played.told else 0))
+        return outcome
+
+    def _owed(self, played: Played, outcome: Outcome) -> list[Owed]:
+        if outcome.status == "cancelled" and not self._report_cancelled:
+            return []
+        start, dialect = played.start, played.dialect
+        ended = None if played.told else dialect.ended(start, outcome)
+        return [owed for owed in (ended, dialect.settled(start, outcome)) if owed is not None]
+
+    def _heard(self, played: Played, event: Event) -> None:
+        if type(event) is AgentEnded:
+            played.left = event.left
+            played.phase = "grading"
+            if played.start.grade and self._live.plan.graders:
+                loop = asyncio.get_running_loop()
+                played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
+        self._listen(event)
+
+    def _hold_soon(self, played: Played) -> None:
+        played.timer = None
+        played.holding = asyncio.get_running_loop().create_task(self._hold(played))
+
+    async def _hold(self, played: Played) -> None:
+        """Store how the agent ended, so that the controller hears of it while graders think."""
+        assert played.left is not None
+        ended = played.dialect.ended(played.start, played.left)
+        if ended is None:
+            return
+        try:
+            await self._outbox.hold(played.attempt_id, encode(to_record(played.left, {})), [ended])
+        except StoreError as error:
+            log.error("the agent's end of %s is reported with its grade: %s", played.name, error)
+            return
+        played.told = True
+        self._owe(_deliveries(played, [ended], first=0))
+
+    async def _grade(self, played: Played, left: Outcome) -> Outcome:
+        """A rollout that was being graded when the process ended."""
+        try:
+            return await grade_outcome(self._live, left)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if played.stop.reason is None or task is None:
+                raise
+            while task.uncancel() > 0:
+                pass
+            return replace(left, status="cancelled", stop_reason=played.stop.reason)
+
+
+def begin(played: Played, work: Coroutine[Any, Any, None], gone: Callable[[Played], None]) -> None:
+    """Run `work` in a task of its own that can be stopped with a reason; `gone` is called if it never got to its end.
+
+    A task that is cancelled before its first step runs nothing of its coroutine, no `finally` either.
+    """
+    context = contextvars.copy_context()
+    context.run(current_stop.set, played.stop)
+    played.task = asyncio.get_running_loop().create_task(work, context=context)
+
+    def done(task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            gone(played)
+
+    played.task.add_done_callback(done)
+
+
+def _deliveries(played: Played, owed: Sequence[Owed], first: int) -> list[Delivery]:
+    now = time()
+    return [
+        Delivery(played.attempt_id, played.name, each.channel, first + place, each, 0, now, now, "")
+        for place, each in enumerate(owed)
+    ]
+
+
+def _said(outcome: Outcome) -> str:
+    if outcome.failure is not None:
+        return outcome.failure.message
+    return "cancelled" if outcome.status == "cancelled" else ""
+
+
+def _shut_down(outcome: Outcome) -> Outcome:
+    """What the controller is told of a rollout that the end of this process cut short: nobody cancelled it."""
+    failure = Failure("workflow", "shutdown", "server shutting down")
+    return replace(outcome, status="failed", stop_reason="shutdown", reward=None, failure=failure)

@@ -1,0 +1,79 @@
+"""What the outbox takes and gives: accepted rollouts, the callbacks they owe, and what became of them.
+
+Times are Unix seconds. `attempt_id` is ours and unique; `rollout_id` is the controller's and need not be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Phase: TypeAlias = Literal["accepted", "held", "settled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A rollout whose start is answered. `keys` make a repeated request the same one; `worker` is who plays it."""
+
+    attempt_id: str
+    rollout_id: str
+    dialect: str
+    keys: tuple[str, ...]
+    request: bytes
+    accepted_at: float
+    worker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A callback that must be posted. `channel` is "completion" or "grader", `key` a bearer or None."""
+
+    channel: str
+    url: str
+    body: bytes
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a rollout ended: `status` is an outcome's, `message` what the status endpoint says of an error."""
+
+    status: str
+    stop_reason: str
+    reward: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An accepted rollout without a verdict. `left` is what its agent left, if it had ended: only grade it then."""
+
+    accepted: Accepted
+    left: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A callback still owed. Of one rollout's, the one with the lowest `order` goes first; `first_at` is since when."""
+
+    attempt_id: str
+    rollout_id: str
+    channel: str
+    order: int
+    owed: Owed
+    tries: int
+    first_at: float
+    next_at: float
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an attempt. `undelivered` counts its callbacks that nobody has acknowledged."""
+
+    attempt_id: str
+    rollout_id: str
+    worker: int
+    phase: Phase
+    verdict: Verdict | None
+    undelivered: int

@@ -1,0 +1,222 @@
+"""The outbox's writes: each kind of task for many rollouts in one statement.
+
+A statement hands the interpreter lock over and takes it back, which costs far more than its rows while the event loop
+is busy. So a batch is a `VALUES` list padded with NULLs to a power of two: few texts to prepare, one step to run.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from asyncio import Future
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from runner.store.errors import StoreError
+
+Values: TypeAlias = tuple[Any, ...]
+
+CHUNK = 256
+"""Rows of one statement at most."""
+
+SWEPT_AT_ONCE = 500
+"""Rollouts that one transaction drops at most, so that others get their turn."""
+
+
+class Kind(IntEnum):
+    """What a task does. In a batch, tasks of a lower kind are written first."""
+
+    ACCEPT = 0
+    HOLD = 1
+    SETTLE = 2
+    TRIED = 3
+    ACKNOWLEDGED = 4
+    ABANDONED = 5
+    ERASE = 6
+    SWEEP = 7
+    ADOPT = 8
+    TIDY = 9
+
+
+@dataclass(slots=True)
+class Task:
+    """One thing to write. `values` is a row for the kind's statement, `more` the rows that go with it (keys, owed)."""
+
+    kind: Kind
+    attempt_id: str
+    values: Values
+    more: Sequence[Values] = ()
+    size: int = 0
+    done: Future[Any] | None = None
+
+
+class Contradiction(StoreError):
+    """A rollout that does not allow what was asked: its verdict stands, or it is unknown."""
+
+
+class Unclear(Exception):
+    """Some task of a batch did not find its rollout: play them one by one to see which."""
+
+
+def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> Sequence[Any]:
+    """Write tasks of one kind inside a transaction; their answers. Raises `Unclear`, `Contradiction`, sqlite3.Error."""
+    if kind is Kind.ACCEPT:
+        return _accept(connection, tasks)
+    if kind in (Kind.HOLD, Kind.SETTLE):
+        _end(connection, kind, tasks)
+    elif kind is Kind.ERASE:
+        _erase(connection, tasks)
+    elif kind is Kind.SWEEP:
+        return [_sweep(connection, task.values[0]) for task in tasks]
+    elif kind is Kind.ADOPT:
+        return [connection.execute(_ADOPT, task.values).rowcount for task in tasks]
+    else:
+        _run(connection, _CALLBACKS[kind], [task.values for task in tasks])
+    return [None] * len(tasks)
+
+
+def _run(connection: sqlite3.Connection, statement: tuple[str, str], rows: Sequence[Values]) -> int:
+    """Run a statement over `rows`, all of one width; how many rows of the file it changed."""
+    changed = 0
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        count = 1 << (len(chunk) - 1).bit_length()
+        width = len(chunk[0])
+        values = [value for row in chunk for value in row]
+        values += [None] * (width * (count - len(chunk)))
+        changed += connection.execute(_text(statement, width, count), values).rowcount
+    return changed
+
+
+def _text(statement: tuple[str, str], width: int, count: int) -> str:
+    known = _TEXTS.get((statement[0], count))
+    if known is None:
+        row = f"({','.join('?' * width)})"
+        known = f"{statement[0]} (VALUES {','.join([row] * count)}) v {statement[1]}"
+        _TEXTS[statement[0], count] = known
+    return known
+
+
+_TEXTS: dict[tuple[str, int], str] = {}
+
+_NEW = (
+    "INSERT INTO rollouts (phase, attempt_id, rollout_id, worker, dialect, accepted_at, keys, request) SELECT 0, v.* FROM",
+    "WHERE v.column1 IS NOT NULL",
+)
+_NEW_KEYS = (
+    "INSERT INTO keys (key, number) SELECT v.column1, r.number FROM",
+    "CROSS JOIN rollouts r ON r.attempt_id = v.column2",
+)
+_OWE = (
+    "INSERT OR IGNORE INTO owed (number, state, channel, url, bearer, body, first_at, next_at)"
+    " SELECT r.number, 0, v.column2, v.column3, v.column4, v.column5, v.column6, v.column6 FROM",
+    "CROSS JOIN rollouts r ON r.attempt_id = v.column1",
+)
+_ENDS = {
+    Kind.HOLD: (
+        "UPDATE rollouts SET phase = 1, record = v.column2 FROM",
+        "WHERE attempt_id = v.column1 AND phase = 0",
+    ),
+    Kind.SETTLE: (
+        "UPDATE rollouts SET phase = 2, settled_at = v.column2, status = v.column3, stop_reason = v.column4,"
+        " reward = v.column5, message = v.column6, record = v.column7, request = NULL FROM",
+        "WHERE attempt_id = v.column1 AND phase < 2",
+    ),
+}
+_CALLBACKS = {
+    Kind.TRIED: (
+        "UPDATE owed SET tries = v.column3, next_at = v.column4, problem = v.column5 FROM",
+        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
+        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state = 0",
+    ),
+    Kind.ACKNOWLEDGED: (
+        "UPDATE owed SET state = 1, answer = v.column3, url = '', bearer = NULL, body = NULL, problem = '' FROM",
+        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
+        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state <> 1",
+    ),
+    Kind.ABANDONED: (
+        "UPDATE owed SET state = 2, problem = v.column3 FROM",
+        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
+        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state = 0",
+    ),
+}
+_TAKEN = (
+    "SELECT k.key, r.attempt_id FROM",
+    "CROSS JOIN keys k ON k.key = v.column1 JOIN rollouts r ON r.number = k.number",
+)
+_ADOPT = "UPDATE rollouts SET worker = worker % ?1 WHERE worker >= ?1"
+_SWEEPABLE = (
+    "SELECT json_group_array(number) FROM (SELECT number FROM rollouts WHERE phase = 2 AND settled_at < ?"
+    " AND NOT EXISTS (SELECT 1 FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1) LIMIT ?)"
+)
+_ERASABLE = (
+    "SELECT json_group_array(number) FROM rollouts"
+    " WHERE phase = 0 AND attempt_id IN (SELECT value FROM json_each(?))"
+)
+
+
+def _accept(connection: sqlite3.Connection, tasks: Sequence[Task]) -> list[str | None]:
+    taken = _holders(connection, [(row[0],) for task in tasks for row in task.more])
+    answers: list[str | None] = []
+    new: list[Task] = []
+    for task in tasks:
+        holder = next((taken[row[0]] for row in task.more if row[0] in taken), None)
+        answers.append(holder)
+        if holder is None:
+            new.append(task)
+            for row in task.more:
+                taken[row[0]] = task.attempt_id
+    _run(connection, _NEW, [task.values for task in new])
+    _run(connection, _NEW_KEYS, [row for task in new for row in task.more])
+    return answers
+
+
+def _holders(connection: sqlite3.Connection, keys: Sequence[Values]) -> dict[bytes, str]:
+    """Which attempt holds each of these keys already."""
+    found: dict[bytes, str] = {}
+    for start in range(0, len(keys), CHUNK):
+        chunk = keys[start : start + CHUNK]
+        count = 1 << (len(chunk) - 1).bit_length()
+        values = [row[0] for row in chunk] + [None] * (count - len(chunk))
+        found.update(connection.execute(_text(_TAKEN, 1, count), values).fetchall())
+    return found
+
+
+def _end(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> None:
+    if _run(connection, _ENDS[kind], [task.values for task in tasks]) < len(tasks):
+        if len(tasks) > 1:
+            raise Unclear
+        raise _why_not(connection, tasks[0].attempt_id)
+    owed = [row for task in tasks for row in task.more]
+    if owed:
+        _run(connection, _OWE, owed)
+
+
+def _why_not(connection: sqlite3.Connection, attempt_id: str) -> Contradiction:
+    found = connection.execute("SELECT phase FROM rollouts WHERE attempt_id = ?", (attempt_id,)).fetchone()
+    if found is None:
+        return Contradiction(f"attempt {attempt_id}: was never accepted")
+    return Contradiction(f"attempt {attempt_id}: " + ("its agent ended before" if found[0] == 1 else "its verdict stands"))
+
+
+def _erase(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
+    wanted = json.dumps([task.attempt_id for task in tasks])
+    _drop(connection, connection.execute(_ERASABLE, (wanted,)).fetchone()[0])
+
+
+def _sweep(connection: sqlite3.Connection, before: float) -> int:
+    numbers = connection.execute(_SWEEPABLE, (before, SWEPT_AT_ONCE)).fetchone()[0]
+    return _drop(connection, numbers)
+
+
+def _drop(connection: sqlite3.Connection, numbers: str) -> int:
+    """Delete rollouts with all that is theirs; `numbers` is a JSON array."""
+    if numbers == "[]":
+        return 0
+    which = "number IN (SELECT value FROM json_each(?))"
+    digests = f"SELECT unhex(value) FROM rollouts, json_each(rollouts.keys) WHERE {which}"
+    connection.execute(f"DELETE FROM keys WHERE key IN ({digests})", (numbers,))
+    connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
+    return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount

@@ -1,0 +1,50 @@
+"""`Listeners`: one ear for the runtime, many behind it.
+
+Whatever watches a rollout must not be able to hurt it, or each other: a listener that raises is named in the log once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from runner.records.event import Event, Listener, ignore
+
+_log = logging.getLogger(__name__)
+
+
+class Listeners:
+    """A `Listener` that passes every event on to each of `listeners`, in their order.
+
+    One that raises hears the next event again; its first error of each type is logged with its traceback.
+    """
+
+    def __init__(self, listeners: Iterable[Listener]) -> None:
+        self._listeners = tuple(listener for listener in listeners if listener is not ignore)
+        self._told: set[tuple[int, type[BaseException]]] = set()
+
+    def __call__(self, event: Event) -> None:
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:
+                self._broken(listener, event, error)
+
+    def _broken(self, listener: Listener, event: Event, error: Exception) -> None:
+        mark = id(listener), type(error)
+        if mark in self._told:
+            return
+        self._told.add(mark)
+        name = getattr(listener, "__qualname__", None) or type(listener).__qualname__
+        _log.error(
+            "the listener %s failed on %s and goes on with the next event; said once for this kind of error",
+            name,
+            type(event).__name__,
+            exc_info=error,
+        )
+
+
+def listening(*listeners: Listener | None) -> Listener:
+    """One listener for those that are there: `ignore` for none of them, so that the runtime makes no events at all."""
+    there = [listener for listener in listeners if listener is not None and listener is not ignore]
+    return Listeners(there) if there else ignore
