@@ -141,8 +141,9 @@ def server(name: str) -> Iterator[tuple[int, int]]:
 async def http1(port: int, requests: int, path: str) -> list[float]:
     """Seconds that each request took, `IN_FLIGHT` at a time."""
     from runner.models.http1 import Pool
+    from runner.models.http1_connection import Bounds
 
-    pool = Pool("127.0.0.1", port)
+    pool, bounds = Pool("127.0.0.1", port), Bounds(60, 1 << 20)
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     request = (f"{head}content-length: {len(BODY)}\r\n\r\n".encode(), BODY)
     took: list[float] = []
@@ -150,7 +151,7 @@ async def http1(port: int, requests: int, path: str) -> list[float]:
     async def worker(count: int) -> None:
         for _ in range(count):
             started = time.perf_counter()
-            answer = await pool.post(request, 60, 1 << 20)
+            answer = await pool.post(request, bounds)
             took.append(time.perf_counter() - started)
             assert answer.status in (200, 202), answer.status
 

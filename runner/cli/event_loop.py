@@ -6,7 +6,7 @@ A user's tool may swallow its cancellation and go on; its rollout ended long ago
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,9 +15,11 @@ _PATIENCE = 1.0
 """Seconds that tasks left behind get to clean up."""
 
 
-def run_async(main: Coroutine[Any, Any, T]) -> T:
+def run_async(
+    main: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+) -> T:
     """The result of `main`, on an event loop of its own. Raises what it raises."""
-    loop = asyncio.new_event_loop()
+    loop = new_loop()
     try:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(main)

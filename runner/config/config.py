@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,6 +70,7 @@ class RolloutConfig(Section):
 
     _origins: Origins | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
+    _dotenv: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def origins(self) -> Origins:
@@ -81,6 +83,11 @@ class RolloutConfig(Section):
     def file(self) -> Path | None:
         """The file that was asked for, absolute, or None for a config made in Python."""
         return self._file
+
+    @property
+    def dotenv(self) -> Mapping[str, str]:
+        """The variables of the `.env` file beside the file: set before `[env]`, where the process has none of them."""
+        return self._dotenv
 
     @property
     def folder(self) -> Path:

@@ -18,6 +18,8 @@ PATTERNS = (
     (r"\d+(?:-\d+)?", "numbers of rows, counted from 0", 'for example `"3,7,10-20"`'),
     ("A-Za-z0-9_.-", "a name of letters, digits, `_`, `.` and `-`", "no spaces"),
     ("A-Za-z0-9_:]*$", "a name of letters, digits, `_` and `:`", 'for example `"osmosis_rollout"`'),
+    (r"[^\s/?#@]+", "a host name or an IP address", "without scheme, path or user"),
+    (r"^\S", "a name", "this names nothing"),
     (r"\x21-\x7e", "a name of printable ASCII characters", 'for example `"main"`'),
 )
 """Of a pattern that a value does not match: a telling part, what it wants, and an example."""

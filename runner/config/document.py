@@ -21,6 +21,7 @@ from pydantic_core import PydanticUndefined
 from runner.config.config import RolloutConfig
 from runner.config.fields import members
 from runner.config.graders import KINDS, GraderSection
+from runner.config.pages import tail
 from runner.config.quantity import Unit, duration_text, money_text, size_text
 from runner.config.reference import Location, Reference, SchemaText, Text
 from runner.config.section import Affects, Section, Tag
@@ -241,7 +242,7 @@ def markdown() -> str:
             if top not in ("env", "profiles"):
                 continue
         lines.append(_row(entry))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + tail()
 
 
 def _row_table(lines: list[str], section: str | None, new: str, doc: str = "") -> str:
@@ -265,4 +266,5 @@ _HEAD = """# The format of `workflow.toml`
 Every key, what it takes, its default, and what changing it costs a finished run: `result` plays rollouts again, `grade`
 grades them again, `operation` neither. `NAME` is a name of yours, `[]` an element of an array, `NAME(kind)` a grader of
 that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the file that says it, a
-duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`, `"512KiB"` or `"2MB"`. An unknown key is an error."""
+duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`, `"512KiB"` or `"2MB"`.
+An unknown key is an error. What sets keys from outside the file stands at the end, and so does a whole `[serve]`."""

@@ -1,32 +1,33 @@
 """`gather`: read the file and what it extends, and put every layer over the other in the order of precedence.
 
-defaults < extends, left to right < the file < profile < matrix cell < environment < `--set`
+defaults < extends, left to right < the file < profile < matrix cell < the first generation's variables <
+`OSMOSIS_RUN__` variables < `--set`. Of one variable, the process's wins over that of `.env`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from runner.config.fields import keys_of
+from runner.config.dotenv import read_dotenv
+from runner.config.first_generation import serve_keys
 from runner.config.layers import (
     ABSENT,
-    ENVIRONMENT_PREFIX,
     Origins,
     Override,
     Setting,
     Words,
     leaves,
-    looks_secret,
     parse_value,
     put_all,
     split_key,
 )
 from runner.config.matrix import Cell
 from runner.config.names import dotted
+from runner.config.variables import Variable, named_keys, of_process
 from runner.diag.diagnostic import Diagnostic, Path, Place, Report, Source
 from runner.diag.suggest import alternatives, nearest
 from runner.diag.toml import Document, read_document, read_source
@@ -40,6 +41,8 @@ class Gathered:
     tree: dict[str, Any]
     origins: Origins
     complete: bool
+    dotenv: dict[str, str] = field(default_factory=dict)
+    """The variables of the `.env` file beside the workflow file, whatever the process has."""
 
 
 def gather(
@@ -60,7 +63,7 @@ def gather(
             work.profile(profile)
         if cell is not None:
             work.cell(cell)
-        work.overrides(_from_environment(environ, work.result.tree), "environment")
+        work.environment(environ, FilePath(path).parent / ".env")
         work.overrides(overrides, "command line")
     return work.result
 
@@ -137,6 +140,15 @@ class _Gathering:
                 where = (*found[1].path, choice.index)
                 self.put(path, Setting(choice.value, f"matrix {cell.name}", found[1].folder, found[1].placed, where))
 
+    def environment(self, environ: Mapping[str, str], dotenv: FilePath) -> None:
+        """Put what the environment sets over the tree, `.env` first."""
+        entries = read_dotenv(self.result.file.parent / ".env", str(dotenv), self.report, environ)
+        self.result.dotenv = {entry.name: entry.value for entry in entries}
+        beside = [Variable(one.name, one.value, one.spot, self.result.file.parent) for one in entries]
+        variables = [*beside, *of_process(environ)]
+        self.overrides(serve_keys(variables, self.report), "environment")
+        self.overrides(named_keys(variables, self.result.tree), "environment")
+
     def overrides(self, overrides: Sequence[Override], layer: str) -> None:
         for override in overrides:
             setting = self.setting(override, layer)
@@ -171,13 +183,17 @@ class _Gathering:
             self.bad(override, f"`{override.key}` is given no value", "write `KEY=VALUE`")
             return None
         text = override.text if override.text is not None else str(override.value)
-        placed = Words(override.source, override.key, text)
-        return Setting(value, layer, FilePath.cwd(), placed, path)
+        placed = override.spot or Words(override.source, override.key, text)
+        if override.source.origin == "file":
+            layer = override.source.name
+        return Setting(value, layer, override.folder or FilePath.cwd(), placed, path)
 
     def bad(self, override: Override, message: str, label: str = "", part: str = "") -> None:
         """A finding at `part` of the words that gave the override, or at all of them."""
         start = max(override.source.text.rfind(part), 0) if part else 0
         place = Place(override.source, start, start + len(part) if part else len(override.source.text))
+        if override.spot is not None:
+            place = override.spot.value if part == override.text else override.spot.key
         self.report.add(Diagnostic("bad-override", message, place, label))
 
 
@@ -189,34 +205,6 @@ def _opened(tree: Mapping[str, Any], path: Path) -> Path | None:
         if isinstance(node, list):
             return path[:size]
     return None
-
-
-def _from_environment(environ: Mapping[str, str], tree: Mapping[str, Any]) -> list[Override]:
-    found = []
-    for name in sorted(environ):
-        if name.upper().startswith(ENVIRONMENT_PREFIX) and len(name) > len(ENVIRONMENT_PREFIX):
-            path = _match_case(name[len(ENVIRONMENT_PREFIX) :].split("__"), tree)
-            key = ".".join(
-                f'"{part}"' if not part.replace("_", "").replace("-", "").isalnum() else part for part in path
-            )
-            value = environ[name]
-            shown = "…" if looks_secret(tuple(path)) else value
-            source = Source("environment", f"{name}={shown}", "environment")
-            found.append(Override(key, source, value))
-    return found
-
-
-def _match_case(words: Sequence[str], tree: Mapping[str, Any]) -> list[str]:
-    """The words as keys: as the tree or the format spells them, whatever their case; else in lower case."""
-    path: list[str] = []
-    node: Any = tree
-    for word in words:
-        present = list(node) if isinstance(node, dict) else []
-        known = [*present, *keys_of(tuple(path), tree)]
-        match = next((key for key in known if key.lower() == word.lower()), word.lower())
-        path.append(match)
-        node = node.get(match) if isinstance(node, dict) else None
-    return path
 
 
 def _unknown_profile(name: str, known: list[str]) -> Diagnostic:

@@ -79,8 +79,6 @@ class Words:
     text: str
 
     def key_place(self, path: Path) -> Place | None:
-        if self.source.origin == "environment":
-            return Place(self.source, 0, self.source.text.index("="))
         return self._find(self.key)
 
     def value_place(self, path: Path) -> Place | None:

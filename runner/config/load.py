@@ -37,10 +37,14 @@ def load(
     profile: str | None = None,
     cell: Cell | None = None,
     environ: Mapping[str, str] = os.environ,
+    serving: bool = False,
 ) -> RolloutConfig:
-    """The config of the file at `path`. Raises `ConfigError` with every finding when there is an error."""
+    """The config of the file at `path`, for running it or for `serving` it, which need different secrets.
+
+    Raises `ConfigError` with every finding when there is an error.
+    """
     loaded = inspect_file(path, overrides=overrides, profile=profile, cell=cell, environ=environ)
-    check(loaded)
+    check(loaded, serving=serving)
     if loaded.report.errors or loaded.config is None:
         raise ConfigError(loaded.report)
     return loaded.config
@@ -58,7 +62,8 @@ def inspect_file(
     report = Report()
     path = FilePath(path)
     gathered = gather(path, report, overrides=overrides, profile=profile, cell=cell, environ=environ)
-    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, profile=profile, environ=environ)
+    around = {**gathered.dotenv, **environ}
+    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, profile=profile, environ=around)
     if gathered.complete:
         loaded.config = _validate(loaded, gathered)
     return loaded
@@ -81,6 +86,7 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
             continue
         config._origins = loaded.origins
         config._file = gathered.file
+        config._dotenv = gathered.dotenv
         return anchor(config, loaded.origins, loaded.report, loaded.broken)
 
 

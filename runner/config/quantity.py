@@ -59,7 +59,8 @@ def parse_size(text: str) -> int | None:
         return None
     whole, _, part = found[1].partition(".")
     # In whole numbers, because a float loses bytes from 8 PiB on, and is infinite at 400 digits.
-    return int(whole + part) * _BYTES[found[2]] // 10 ** len(part)
+    size: int = int(whole + part) * _BYTES[found[2]] // 10 ** len(part)
+    return size
 
 
 def duration_text(seconds: float) -> str:
@@ -102,6 +103,8 @@ def _refuse(what: str, value: Any, unit: str, example: str) -> PydanticCustomErr
 
 def _meant(value: Any, unit: str) -> str | None:
     """How `value` was probably meant: with the unit put on, its word shortened, or without stray spaces."""
+    if unit == "B":
+        return _meant_size(value)
     bare = value.replace(" ", "") if isinstance(value, str) else f"{value:g}" if _number(value) else ""
     if re.fullmatch(_NUMBER, bare):
         return bare + unit
@@ -109,6 +112,19 @@ def _meant(value: Any, unit: str) -> str | None:
     if worded and unit == "s" and worded[2] in _WORDS:
         return worded[1] + _WORDS[worded[2]]
     return bare if unit == "s" and parse_duration(bare) is not None else None
+
+
+def _meant_size(value: Any) -> str | None:
+    """`64M`, `1mb` and a bare number of bytes as a size."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return size_text(value) if value > 0 else None
+    bare = value.replace(" ", "") if isinstance(value, str) else ""
+    found = re.fullmatch(rf"({_NUMBER})([A-Za-z]?)(i?)[Bb]?", bare)
+    if found is None or found[2].lower() not in ("", "b", "k", "m", "g", "t"):
+        return None
+    letter = found[2].upper().replace("B", "")
+    decimal = bare[-1:] in ("b", "B") and not found[3]
+    return found[1] + (f"{letter}{'' if decimal else 'i'}B" if letter else "B")
 
 
 def _zero_or_more(value: Any) -> Any:

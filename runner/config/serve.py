@@ -68,7 +68,7 @@ class ConnectionsSection(Section):
 class ServeSection(Section):
     """How the file is offered to controllers by `osmosis-run serve`, and what the server may use."""
 
-    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    host: Annotated[str, Field(pattern=r"^[^\s/?#@]+$")] = "127.0.0.1"
     """The address to listen at. Default: this machine only. `0.0.0.0` is every address, and then a key is needed."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9000
     """The port to listen at; 0 takes any that is free, and says which."""

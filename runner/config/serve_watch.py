@@ -41,7 +41,7 @@ class TraceSection(Section):
 
     enabled: bool = False
     """Whether spans are made."""
-    service_name: Annotated[str, Field(min_length=1)] = "osmosis-rollout"
+    service_name: Annotated[str, Field(pattern=r"^\S.*$")] = "osmosis-rollout"
     """The `service.name` of the spans."""
     exporter: Literal["otlp", "jaeger", "zipkin", "console", "none"] = "otlp"
     """Where spans go. `jaeger` is OTLP under its other name, since Jaeger takes that; `console` is stderr; `none`

@@ -146,6 +146,14 @@ FILE_CODES = (
         'Write the currency: "0.25 USD".',
     ),
     Code(
+        "bad-size",
+        "a size is not written as a size",
+        "A size is a string of a number and a unit: B, kB, MB, GB, TB for powers of 1000, KiB, MiB, GiB, TiB for "
+        "powers of 1024. A bare number is refused because nobody can see what it counts.",
+        "[serve]\nmax_body = 64",
+        'Write a unit: max_body = "64MiB".',
+    ),
+    Code(
         "secret-in-file",
         "a secret stands in the file",
         "A key or token written into a workflow ends in version control, logs and records.",
@@ -194,5 +202,29 @@ FILE_CODES = (
         "Each axis under [matrix] is a dotted key that is set to each of its values in turn.",
         '[matrix]\naxes = { "sampling.temprature" = [0.0, 1.0] }',
         "Correct the dotted key.",
+    ),
+    Code(
+        "bad-variable",
+        "a variable of the first generation has a value that cannot be",
+        "`OSMOSIS_ROLLOUT_*` variables set keys of [serve]. Each has the range that the SDK documents.",
+        "# in the environment\nOSMOSIS_ROLLOUT_SERVER_MAX_CONCURRENT_ROLLOUTS=0",
+        "Correct the variable, or unset it and set the key in the file: `osmosis-run explain serve` lists them.",
+    ),
+    Code(
+        "unknown-setting",
+        "a variable looks like a setting, and is none",
+        "The name begins like the SDK's settings (OSMOSIS_ROLLOUT_CLIENT_, _SERVER_, _LOG_, _TRACE_, _METRICS_), so "
+        "somebody expects it to do something, and it does nothing.",
+        "# in the environment\nOSMOSIS_ROLLOUT_SERVER_MAX_CONCURENT_ROLLOUTS=64",
+        "Correct the name, or unset the variable.",
+    ),
+    Code(
+        "dotenv-syntax",
+        "a line of the `.env` file is no entry",
+        "The `.env` file beside the workflow file holds variables, one a line: NAME=value, with quotes where the "
+        "value has spaces at its ends, quotes or ` #`. A line that cannot be read would be a variable less, so it "
+        "is an error.",
+        "# in .env\nOPENAI_API_KEY",
+        "Write NAME=value; put a value in single quotes to keep it as it is.",
     ),
 )

@@ -188,6 +188,21 @@ PART_CODES = (
         "Set it in the shell that starts the command: export OPENAI_API_KEY=...",
     ),
     Code(
+        "open-server",
+        "anybody could use the server",
+        "The address is one that other machines reach, and no key is asked for. Whoever finds the port could spend "
+        "your endpoint and run your tools.",
+        '[serve]\nhost = "0.0.0.0"',
+        'Name a key, `api_key = { env = "ROLLOUT_API_KEY" }`, or say that you mean it: `allow_anonymous = true`.',
+    ),
+    Code(
+        "reserved-name",
+        "a name that a file may not set",
+        "Variables whose names begin with _OSMOSIS_ are the platform's: it sets them for the server it starts.",
+        '[env]\n_OSMOSIS_ROLLOUT_PORT = "9000"',
+        "Set the key of [serve] instead, as the finding says.",
+    ),
+    Code(
         "dataset-missing",
         "there is no dataset",
         "The path names no file, or no dataset is named in the file or on the command line.",

@@ -36,7 +36,7 @@ class Persistence:
                 failed += 1
                 if not setback.retry or failed >= self.retries.attempts:
                     raise _final(setback, failed) from setback.__cause__
-                wait = delay(failed, setback.retry_after, self.rng, self.retries.max_wait)
+                wait = delay(failed, setback.retry_after, self.rng, self.retries.max_wait, self.retries.base_wait)
             else:
                 return replace(completion, retries=failed) if failed else completion
             await self.clock.sleep(wait)

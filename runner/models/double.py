@@ -23,12 +23,12 @@ if __name__ == "__main__":
 
 from pydantic_core import from_json, to_json
 
-from runner.models.double_answer import completion, events
+from runner.models.double_answer import Reply, completion, events
 from runner.models.double_faults import Fault, Faults
 from runner.models.double_http import Connection, Request, response
 
 Responder: TypeAlias = Callable[[dict[str, Any]], "Any | Awaitable[Any]"]
-"""Takes the parsed request body; gives a text, an assistant message or a completion, at once or awaited."""
+"""Takes the parsed request body; gives a text, an assistant message, a completion or a `Reply`, at once or awaited."""
 
 _GARBAGE = b"<html><body>502 Bad Gateway</body></html>"
 
@@ -38,6 +38,7 @@ class Double:
 
     `latency` (seconds) passes before each answer, more or less by a share of it up to `jitter`. A completion that had
     to wait says so: its `latency` is what the server itself took, so that a client's own part can be told from it.
+    `hear` is shown every request, with its path and headers, before it is answered.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Double:
         faults: list[Fault] | None = None,
         seed: int = 0,
         retry_after: str | None = None,
+        hear: Callable[[Request], None] | None = None,
     ) -> None:
         self._responder = responder
         self._host = host
@@ -62,6 +64,7 @@ class Double:
         self._token_ids = token_ids
         self._faults = Faults(faults or [], seed)
         self._retry_after = retry_after
+        self._hear = hear
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self.requests = 0
@@ -107,6 +110,8 @@ class Double:
         self.outcomes["gone"] += 1
 
     def _handle(self, connection: Connection, request: Request) -> None:
+        if self._hear is not None:
+            self._hear(request)
         path = request.path.partition("?")[0].rstrip("/")
         if path.endswith("/chat/completions") and request.method == "POST":
             self.requests += 1
@@ -169,6 +174,10 @@ class Double:
         self._answer(connection, 500, _error(500, message))
 
     def _speak(self, connection: Connection, asked: dict[str, Any], said: Any) -> None:
+        if isinstance(said, Reply):
+            self.outcomes[str(said.status)] += 1
+            self._reply(connection, said)
+            return
         try:
             answer = completion(asked, said, token_ids=self._token_ids)
             delay = self._delay()
@@ -187,6 +196,15 @@ class Double:
             self._send(connection, _event_stream(body), delay)
         else:
             self._send(connection, response(200, body), delay)
+
+    def _reply(self, connection: Connection, reply: Reply) -> None:
+        data = response(reply.status, reply.body, reply.content_type, reply.headers)
+        delay = self._delay()
+        if reply.pause:
+            rest = len(reply.body) - len(reply.body) // 2
+            connection.write(data[: len(data) - rest])
+            data, delay = data[len(data) - rest :], reply.pause
+        self._send(connection, data, delay)
 
     def _misbehave(self, connection: Connection, fault: str) -> None:
         if fault == "hang":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -16,6 +17,20 @@ from pydantic_core import to_json
 from runner.models.counting import prompt_text, token_count, tokens_of
 
 _ids = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole HTTP answer that a responder gives as it is, where a completion would be too decent.
+
+    `pause` seconds pass between its head with half of the body and the rest.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    pause: float = 0.0
 
 
 def completion(request: dict[str, Any], said: Any, *, token_ids: bool = False) -> dict[str, Any]:

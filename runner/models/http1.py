@@ -9,188 +9,120 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import deque
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any
 
-from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink
+from runner.models.http1_connection import Bounds, Connection, Request, StaleConnectionError
+from runner.models.http1_parser import Answer, ProtocolError, Sink
 
 _CONNECTING = 64
 """Connections opened at once: servers listen with a backlog of 100 or more, and an overflow costs a second each."""
 _CONNECT_TIME = 15.0
-_IDLE_TIME = 60.0
+IDLE_TIME = 60.0
 """Seconds an idle connection is trusted: some networks forget one without a word."""
-_LINGER = 1.0
-"""Seconds the end of an event stream may lag behind its `[DONE]` before the connection is given up."""
 
 
-Request: TypeAlias = tuple[bytes, bytes]
-"""The head and the body of one request."""
-
-
-class StaleConnectionError(ProtocolError):
-    """A kept-alive connection ended before a byte of the answer: the request may be sent again."""
-
-
-class Connection(asyncio.Protocol):
-    """One connection, one request at a time."""
-
-    def __init__(self, pool: Pool, loop: asyncio.AbstractEventLoop) -> None:
-        self._pool = pool
-        self._loop = loop
-        self._parser: ResponseParser | None = None
-        self._done: asyncio.Future[Answer] | None = None
-        self._linger: asyncio.TimerHandle | None = None
-        self.transport: asyncio.Transport | None = None
-        self._reusable = False
-        self.used = False
-        self.idle_since = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's is one by shape only
-        self.transport = transport
-        self._pool.open.add(self)
-
-    async def exchange(self, request: Request, end: float, limit: int, sink: Sink | None) -> Answer:
-        """Send one request and wait for its answer until `end`, on the loop's clock.
-
-        Raises TimeoutError, ProtocolError, OSError.
-        """
-        assert self.transport is not None
-        self._parser = ResponseParser(limit, sink)
-        self._done = self._loop.create_future()
-        self.transport.writelines(request)
-        timer = self._loop.call_at(end, self._time_out)
-        try:
-            answer = await self._done
-        except BaseException:
-            self.close()  # an answer nobody waits for must not meet the next request
-            raise
-        finally:
-            timer.cancel()
-        if self._reusable and self.transport is not None:
-            self.idle_since = self._loop.time()
-            self._pool.keep(self)
-        else:
-            self.close()
-        return answer
-
-    def data_received(self, data: bytes) -> None:
-        parser = self._parser
-        if parser is None:
-            if self._linger is None:
-                self.close()  # nothing was asked
-            return
-        try:
-            finished = parser.feed(data)
-        except Exception as error:  # the sink's own error belongs to whoever waits
-            self._fail(error)
-            return
-        if parser.answer is not None:
-            self._finish(finished)
-
-    def _finish(self, finished: bool) -> None:
-        """Hand the answer over. If the sink had enough before its end, wait a moment for the rest."""
-        parser = self._parser
-        assert parser is not None
-        if not finished:
-            if self._linger is None:
-                self._linger = self._loop.call_later(_LINGER, self._give_up)
-            return
-        self._release(parser.reusable())
-
-    def _give_up(self) -> None:
-        self._linger = None
-        if self._parser is not None:
-            self._release(reusable=False)
-
-    def _release(self, reusable: bool) -> None:
-        parser, done = self._parser, self._done
-        assert parser is not None and done is not None
-        if self._linger is not None:
-            self._linger.cancel()
-        self._parser = self._done = self._linger = None
-        self.used = True
-        self._reusable = reusable
-        if not done.done():
-            assert parser.answer is not None
-            done.set_result(parser.answer)
-
-    def _time_out(self) -> None:
-        if self._done is not None:
-            self._fail(TimeoutError())
-
-    def _fail(self, error: Exception) -> None:
-        done, self._done, self._parser = self._done, None, None
-        self.close()
-        if done is not None and not done.done():
-            done.set_exception(error)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
-        self._pool.forget(self)
-        if self._linger is not None:
-            self._linger.cancel()
-            self._linger = None
-        parser = self._parser
-        if parser is None:
-            return
-        try:
-            parser.feed_eof()
-        except ProtocolError as error:
-            if self.used and not parser.started:
-                error = StaleConnectionError(str(error))
-            elif not parser.started:
-                error = ProtocolError("the connection was closed without an answer")
-            self._fail(error)
-        else:
-            self._release(reusable=False)
-
-    def close(self) -> None:
-        """Drop the connection now."""
-        if self.transport is not None:
-            self.transport.abort()
-            self.transport = None
+class CrowdedError(ProtocolError):
+    """No connection became free in time."""
 
 
 class Pool:
-    """Connections to `host:port`. `post` is safe for any number of callers on one loop."""
+    """Connections to `host:port`. `post` is safe for any number of callers on one loop.
 
-    def __init__(self, host: str, port: int) -> None:
+    At most `max` are open, further posts wait for their turn; at most `idle` are kept while nobody needs them, for
+    `idle_time` seconds.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, max: int | None = None, idle: int | None = None, idle_time: float = IDLE_TIME
+    ) -> None:
         self._host = host
         self._port = port
-        self._idle: deque[Connection] = deque()
+        self._max = max
+        self._keep = idle
+        self._idle_time = idle_time
+        self._idle: dict[Connection, None] = {}  # ordered: who fell idle last is the last
         self._addresses: list[tuple[Any, ...]] = []
         self._resolving: asyncio.Task[list[tuple[Any, ...]]] | None = None
         self._connecting = asyncio.Semaphore(_CONNECTING)
+        self._slots = None if max is None else asyncio.Semaphore(max)
+        self._coming = 0
         self.open: set[Connection] = set()
 
-    async def post(self, request: Request, seconds: float, limit: int, sink: Sink | None = None) -> Answer:
-        """Send one request, all within `seconds`. Raises TimeoutError, ProtocolError, OSError.
+    @property
+    def in_use(self) -> bool:
+        """Whether a connection is open, or somebody is about to open one."""
+        return bool(self.open) or self._coming > 0
+
+    def post(self, request: Request, bounds: Bounds, sink: Sink | None = None) -> Coroutine[Any, Any, Answer]:
+        """Send one request, all within `bounds`. Raises TimeoutError, ProtocolError, OSError.
 
         A kept-alive connection that turns out dead is replaced, once, by a new one.
         """
-        now = asyncio.get_running_loop().time()
-        end = now + seconds
-        connection = self._pop_idle(now - _IDLE_TIME)
+        end = asyncio.get_running_loop().time() + bounds.seconds
+        if self._slots is None:
+            return self._post(request, end, bounds, sink)
+        return self._post_in_turn(self._slots, request, end, bounds, sink)
+
+    async def _post_in_turn(
+        self, slots: asyncio.Semaphore, request: Request, end: float, bounds: Bounds, sink: Sink | None
+    ) -> Answer:
+        self._coming += 1
+        try:
+            try:
+                async with asyncio.timeout_at(end):
+                    await slots.acquire()
+            except TimeoutError:
+                raise CrowdedError(
+                    f"none of the {self._max} connections that may be open to it became free in {bounds.seconds:g} s"
+                ) from None
+            try:
+                return await self._post(request, end, bounds, sink)
+            finally:
+                slots.release()
+        finally:
+            self._coming -= 1
+
+    async def _post(self, request: Request, end: float, bounds: Bounds, sink: Sink | None) -> Answer:
+        connection = self._pop_idle(end - bounds.seconds - self._idle_time)
         if connection is not None:
             try:
-                return await connection.exchange(request, end, limit, sink)
+                return await connection.exchange(request, end, bounds, sink)
             except StaleConnectionError:
                 pass
-        async with asyncio.timeout_at(end):
-            connection = await self._connect()
-        return await connection.exchange(request, end, limit, sink)
+        self._coming += 1
+        try:
+            async with asyncio.timeout_at(end):
+                connection = await self._connect()
+        finally:
+            self._coming -= 1
+        return await connection.exchange(request, end, bounds, sink)
 
     def keep(self, connection: Connection) -> None:
-        self._idle.append(connection)
+        """Hold a connection for the next post, unless enough are held."""
+        if self._keep is not None and len(self._idle) >= self._keep:
+            connection.close()
+        else:
+            self._idle[connection] = None
 
     def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
         self.open.discard(connection)
+        self._idle.pop(connection, None)
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody has needed for `idle_time`."""
+        oldest = asyncio.get_running_loop().time() - self._idle_time
+        for connection in list(self._idle):
+            if connection.idle_since >= oldest:
+                break
+            del self._idle[connection]
+            connection.close()
 
     def _pop_idle(self, oldest: float) -> Connection | None:
         while self._idle:
-            connection = self._idle.pop()
+            connection, _ = self._idle.popitem()
             if connection.transport is None or connection.transport.is_closing():
                 continue
             if connection.idle_since < oldest:

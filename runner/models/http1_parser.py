@@ -18,7 +18,9 @@ Sink: TypeAlias = Callable[[bytes], bool]
 
 
 class ProtocolError(Exception):
-    """The peer does not speak HTTP/1.1 or broke off."""
+    """The peer does not speak HTTP/1.1 or broke off. `status` is that of the answer, if its head had arrived."""
+
+    status: int | None = None
 
 
 class TooLargeError(ProtocolError):
@@ -27,22 +29,32 @@ class TooLargeError(ProtocolError):
 
 @dataclass(slots=True)
 class Answer:
-    """One HTTP answer. `headers` has lower-case names. `body` is empty when a sink took it."""
+    """One HTTP answer. `headers` has lower-case names. `body` is empty when a sink took it.
+
+    `whole` is False where the status was what mattered and the body came to more, or less, than could be read.
+    """
 
     status: int
     headers: dict[str, str]
     body: bytes
+    whole: bool = True
 
 
 class ResponseParser:
-    """Feed it bytes until `answer` is set. `sink` gets the body of a 200 `text/event-stream` as it arrives."""
+    """Feed it bytes until `answer` is set. `sink` gets the body of a 200 `text/event-stream` as it arrives.
 
-    __slots__ = ("_body", "_buffer", "_headers", "_limit", "_mode", "_remaining", "_sink", "_size", "_status", "answer")
+    With `whole=False` the status is what matters: of a body beyond `limit`, its start is the answer.
+    """
 
-    def __init__(self, limit: int, sink: Sink | None = None) -> None:
+    __slots__ = (
+        "_body", "_buffer", "_headers", "_limit", "_mode", "_remaining", "_sink", "_size", "_status", "_whole", "answer"
+    )  # fmt: skip
+
+    def __init__(self, limit: int, sink: Sink | None = None, whole: bool = True) -> None:
         self.answer: Answer | None = None
         self._limit = limit
         self._sink = sink
+        self._whole = whole
         self._buffer = b""
         self._body: list[bytes] = []
         self._size = 0
@@ -55,6 +67,11 @@ class ResponseParser:
     def started(self) -> bool:
         """Whether any byte of an answer has arrived."""
         return self._status != 0 or bool(self._buffer)
+
+    @property
+    def status(self) -> int:
+        """The status, once the head has arrived; 0 before."""
+        return self._status
 
     @property
     def rest(self) -> bytes:
@@ -79,6 +96,16 @@ class ResponseParser:
             return self._read_length()
         return self._read_chunks() if self._mode == "chunks" else self._read_to_end()
 
+    def settle_for_less(self) -> bool:
+        """Make an answer of what has arrived, if that is enough: the head, where the body may be cut."""
+        if self._whole or not self._status:
+            return False
+        self._mode = "end"  # whatever else arrives belongs to this answer: the connection is spent
+        self._finish()
+        assert self.answer is not None
+        self.answer.whole = False
+        return True
+
     def feed_eof(self) -> None:
         """The connection ended. Raises ProtocolError if the answer had not."""
         if self._mode == "end":
@@ -99,7 +126,7 @@ class ResponseParser:
             return bool(self._buffer)
         self._status = status
         self._headers = headers = _headers(lines)
-        if not (status == 200 and "text/event-stream" in headers.get("content-type", "")):
+        if not (status == 200 and "text/event-stream" in headers.get("content-type", "").lower()):
             self._sink = None
         self._choose_body(lines[0])
         return True
@@ -118,7 +145,7 @@ class ResponseParser:
             if not length.isascii() or not length.isdigit():
                 raise ProtocolError("Content-Length is not a number")
             self._remaining = int(length)
-            if self._remaining > self._limit:
+            if self._remaining > self._limit and self._whole:
                 raise TooLargeError
             self._mode = "length"
         else:
@@ -129,6 +156,8 @@ class ResponseParser:
     def _take(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._limit:
+            if not self._whole:
+                self._body.append(data[: len(data) - (self._size - self._limit)])
             raise TooLargeError
         if self._sink is None:
             self._body.append(data)

@@ -93,7 +93,8 @@ def asks_too_long(text: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """Puts an endpoint's errors into words. `key_name` is the environment variable that holds the key, if known;
-    `direct` says that `model` is called so by the endpoint itself, and not by a library in between."""
+    `direct` says that `model` is called so by the endpoint itself, and not by a library in between; `given` that the
+    address and the key came with a request, so that nobody can mend them in a file."""
 
     model: str
     place: str
@@ -101,15 +102,17 @@ class Refusals:
     key_name: str = ""
     has_key: bool = False
     direct: bool = True
+    given: bool = False
 
     def from_status(self, status: int, body: bytes, retry_after: float | None = None, location: str = "") -> Setback:
         """An HTTP answer that is not 200."""
         said = _error_text(body)
         if 300 <= status < 400:
             where = f" to {place_of(location)}" if location else ""
-            return self.refused(
-                status, f"answered {status}: it sends the request on{where}; write that address in `base_url`"
-            )
+            advice = "redirects are not followed" if self.given else "write that address in `base_url`"
+            return self.refused(status, f"answered {status}: it sends the request on{where}; {advice}")
+        if status < 300:
+            return self.refused(status, f"answered {status}, and only 200 brings a completion: {said}")
         return self._judge(status, said, retry_after)
 
     def from_error(self, error: Any) -> Setback:
@@ -146,6 +149,10 @@ class Refusals:
         return self.refused(status, f"{answered}: {said}{self._advice(status)}")
 
     def _advice(self, status: int) -> str:
+        if self.given:
+            if status in (401, 403):
+                return f"; the start {'named this key' if self.has_key else 'brought no key'} for it"
+            return "; it is the address that the start named" if status == 404 else ""
         if status == 401:
             if not self.has_key:
                 return '; no key was sent: set `api_key = { env = "…" }`'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -14,6 +15,7 @@ from runner.records.failure import ModelRefused
 from runner.records.message import Message
 
 _REASONING_STYLE = re.compile(r"(o\d|gpt-5|gpt-6|codex)", re.IGNORECASE)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _FOR_IDS = ("return_token_ids", "logprobs")
 
 
@@ -26,10 +28,12 @@ def max_tokens_key(model: str, host: str) -> str:
 class Options:
     """What a request asks for besides the conversation.
 
-    `token_ids` asks for ids and log-probabilities, `stream_usage` for the usage at the end of a stream.
+    `token_ids` asks for ids and log-probabilities, `stream_usage` for the usage at the end of a stream. `say_stream`
+    sends `stream` also where it is false: some servers stream unless they are told not to.
     """
 
     stream: bool = False
+    say_stream: bool = False
     stream_usage: bool = True
     token_ids: bool = False
     max_tokens_key: str = "max_tokens"
@@ -49,9 +53,14 @@ class Options:
 
 
 def request_body(
-    model: str, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, options: Options
+    model: str,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    sampling: Sampling,
+    options: Options,
+    extra: Mapping[str, Any] = _NOTHING,
 ) -> bytes:
-    """The compact JSON body. Raises ModelRefused if something in it cannot be sent."""
+    """The compact JSON body; `extra` has the last word. Raises ModelRefused if something in it cannot be sent."""
     body: dict[str, Any] = {"model": model, "messages": messages}
     if tools:
         body["tools"] = [tool.wire() for tool in tools]
@@ -69,24 +78,55 @@ def request_body(
         body["stream"] = True
         if options.stream_usage:
             body["stream_options"] = {"include_usage": True}
+    elif options.say_stream:
+        body["stream"] = False
     if options.token_ids:
         body["return_token_ids"] = True
         body["logprobs"] = True
     if sampling.extra:
         body.update(sampling.extra)
+    if extra:
+        body.update(extra)
     try:
         return to_json(body)
     except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-        raise ModelRefused(unsendable(messages, tools, sampling) or f"the request is not JSON: {error}") from None
+        raise ModelRefused(
+            unsendable(messages, tools, sampling, extra) or f"the request is not JSON: {error}"
+        ) from None
 
 
-def unsendable(messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling) -> str:
+def text_joined(messages: Sequence[Message]) -> Sequence[Message]:
+    """The same messages, with a text in place of each content that is a list of nothing but text parts.
+
+    Some servers read only the first part. A content with anything else in it, such as an image, stays as it is.
+    """
+    if not any(isinstance(message.get("content"), list) for message in messages):
+        return messages
+    return [{**message, "content": _joined(message["content"])} if "content" in message else message
+            for message in messages]  # fmt: skip
+
+
+def _joined(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    texts: list[str] = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else part
+        if not isinstance(text, str):
+            return content
+        texts.append(text)
+    return "".join(texts)
+
+
+def unsendable(
+    messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, extra: Mapping[str, Any] = _NOTHING
+) -> str:
     """Which part of a request cannot be sent, and why; empty if all of it can."""
     parts: list[tuple[str, Any]] = [
         (f"message {n + 1} ({message.get('role')})", message) for n, message in enumerate(messages)
     ]
     parts += [(f"the tool `{tool.name}`", tool.wire()) for tool in tools]
-    parts += [("[sampling] extra", dict(sampling.extra)), ("[sampling] stop", sampling.stop)]
+    parts += [("[sampling] extra", dict(sampling.extra)), ("[sampling] stop", sampling.stop), ("extra", dict(extra))]
     for name, value in parts:
         try:
             to_json(value)

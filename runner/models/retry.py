@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-_FIRST_WAIT = 0.5
 _MILLISECONDS = 1e12
 """A Unix time beyond this counts milliseconds."""
 _UNIX_TIME = 1e9
@@ -29,10 +28,14 @@ RETRIED_STATUSES = frozenset({408, 409, 429})
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """At most `attempts` tries in all, with at most `max_wait` seconds between two."""
+    """At most `attempts` tries in all, with at most `max_wait` seconds between two.
+
+    `base_wait` is the longest wait after the first failure; it doubles with each one more.
+    """
 
     attempts: int = 5
     max_wait: float = 60.0
+    base_wait: float = 0.5
 
 
 class Timer(Protocol):
@@ -82,7 +85,7 @@ def worth_retrying(status: int) -> bool:
     return status in RETRIED_STATUSES or status >= 500
 
 
-def delay(attempt: int, retry_after: float | None, rng: Random, max_wait: float) -> float:
+def delay(attempt: int, retry_after: float | None, rng: Random, max_wait: float, base_wait: float = 0.5) -> float:
     """Seconds to wait after failed try number `attempt` (from 1): exponential with full jitter.
 
     What the endpoint asks for is honoured up to `max_wait`, with a tenth of jitter on top so that not all come
@@ -90,7 +93,7 @@ def delay(attempt: int, retry_after: float | None, rng: Random, max_wait: float)
     """
     if retry_after is not None:
         return min(max_wait, retry_after * (1.0 + 0.1 * rng.random()))
-    ceiling = min(max_wait, _FIRST_WAIT * 2.0 ** min(attempt - 1, 30))
+    ceiling = min(max_wait, base_wait * 2.0 ** min(attempt - 1, 30))
     return rng.uniform(0.0, ceiling)
 
 
@@ -147,9 +150,13 @@ def _number(text: str) -> float | None:
 
 
 def _until(text: str, now: float) -> float | None:
+    from datetime import UTC
     from email.utils import parsedate_to_datetime
 
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+        date = parsedate_to_datetime(text)
+        if date.tzinfo is None:  # HTTP dates are of GMT, also where the server forgot to say so
+            date = date.replace(tzinfo=UTC)
+        return max(0.0, date.timestamp() - now)
     except (ValueError, OverflowError):
         return None

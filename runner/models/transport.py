@@ -1,7 +1,8 @@
-"""One POST to a chat endpoint, and nothing else: the only file that imports an HTTP library (aiohttp).
+"""One POST, and nothing else: the only file that imports an HTTP library (aiohttp).
 
 Plain http without a proxy takes the lean pool of `http1.py`; TLS and proxies (from the usual environment variables)
-go through aiohttp, whose cost does not matter at the rates such endpoints allow.
+go through aiohttp, whose cost does not matter at the rates such endpoints allow. No redirect is ever followed: the
+bearer would go with it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from runner.models.http1 import Pool
+from runner.models.address import Origin
+from runner.models.http1 import CrowdedError, Pool
+from runner.models.http1_connection import Bounds
 from runner.models.http1_parser import Answer, ProtocolError, Sink, TooLargeError
+from runner.models.letter import Letter, Proxies
 
 if TYPE_CHECKING:
     import aiohttp
@@ -27,78 +30,61 @@ MAX_BODY = 64 * 1024 * 1024
 class TransportError(Exception):
     """No usable HTTP answer. `message` continues the sentence "`HOST`: …".
 
-    `retry` is False where no retry can help; `oversized` and `timed_out` say what kind of trouble it was.
+    `retry` is False where no retry can help; `oversized` and `timed_out` say what kind of trouble it was; `status` is
+    that of an answer that began and could not be used.
     """
 
-    def __init__(self, message: str, *, retry: bool = True, oversized: bool = False, timed_out: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry: bool = True,
+        oversized: bool = False,
+        timed_out: bool = False,
+        status: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.retry = retry
         self.oversized = oversized
         self.timed_out = timed_out
+        self.status = status
 
 
-class Transport:
-    """Posts JSON bodies to one URL with fixed headers. Bound to the event loop of its first `post`."""
+def addressed(url: str, headers: Mapping[str, str], proxies: Proxies) -> Letter:
+    """A letter to `url`. Raises TransportError for an address to which nothing can be sent."""
+    try:
+        return Letter(url, headers, proxies)
+    except ValueError as error:
+        raise TransportError(str(error), retry=False) from None
 
-    def __init__(self, url: str, headers: Mapping[str, str], *, timeout: float, max_body: int = MAX_BODY) -> None:
-        self._url = url
-        self._timeout = timeout
-        self._max_body = max_body
-        self._headers = {"content-type": "application/json", "accept-encoding": "identity", **headers}
-        parts = urlsplit(url)
-        self._proxy = _proxy_for(parts.scheme, parts.hostname or "")
-        self._pool: Pool | None = None
+
+class Session:
+    """The library's connections to any number of origins. Bound to the event loop of its first `post`.
+
+    At most `max` are open to an origin. Where `idle` is given, whatever is sent while that many posts to the same
+    origin are under way asks for its connection to be closed afterwards: the library can drop none by itself.
+    """
+
+    def __init__(self, *, max: int | None = None, idle: int | None = None) -> None:
+        self._max = max
+        self._idle = idle
+        self._active: Counter[Origin] = Counter()
         self._session: aiohttp.ClientSession | None = None
-        if parts.scheme == "http" and self._proxy is None:
-            self._pool = Pool(parts.hostname or "", parts.port or 80)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        host = parts.netloc.rpartition("@")[2]
-        lines = [
-            f"POST {target} HTTP/1.1",
-            f"host: {host}",
-            *(f"{name}: {text}" for name, text in self._headers.items()),
-        ]
-        self._head = "\r\n".join(lines).encode("latin-1") + b"\r\ncontent-length: "
 
-    async def post(self, body: bytes, sink: Sink | None = None) -> Answer:
-        """Send `body`, give the answer. `sink` takes the body of an event stream. Raises TransportError."""
-        try:
-            if self._pool is not None:
-                head = self._head + b"%d\r\n\r\n" % len(body)
-                return await self._pool.post((head, body), self._timeout, self._max_body, sink)
-            async with asyncio.timeout(self._timeout):
-                return await self._post_by_library(body, sink)
-        except TimeoutError as error:
-            if error.errno is not None:
-                raise TransportError("no connection in time") from error
-            raise TransportError(f"no answer within {self._timeout:g} s", timed_out=True) from None
-        except TooLargeError:
-            raise TransportError(
-                f"the answer is larger than {self._max_body / 1024 / 1024:g} MiB", retry=False, oversized=True
-            ) from None
-        except ProtocolError as error:
-            raise TransportError(str(error)) from None
-        except OSError as error:
-            raise TransportError(_why(error)) from error
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    async def _post_by_library(self, body: bytes, sink: Sink | None) -> Answer:
+    async def post(self, letter: Letter, body: bytes, bounds: Bounds, sink: Sink | None) -> Answer:
+        """Raises TimeoutError, TooLargeError, TransportError."""
         import aiohttp
 
+        end = asyncio.get_running_loop().time() + bounds.seconds
         for last in (False, True):
             try:
-                return await self._post_once(body, sink)
+                return await self._counted(letter, body, bounds, sink, end)
             except aiohttp.ServerDisconnectedError:
                 # Before any byte of an answer: most likely a kept-alive connection that had gone stale.
                 if last:
                     raise TransportError("the connection was closed without an answer") from None
+            except aiohttp.InvalidURL as error:
+                raise TransportError("the address is not one that can be sent to", retry=False) from error
             except aiohttp.ClientConnectorCertificateError as error:
                 raise TransportError(_certificate(error.certificate_error), retry=False) from error
             except aiohttp.ClientConnectorError as error:
@@ -107,59 +93,172 @@ class Transport:
                 raise TransportError(f"{type(error).__name__}: the exchange broke off") from error
         raise AssertionError("unreachable")
 
-    async def _post_once(self, body: bytes, sink: Sink | None) -> Answer:
-        session = self._open_session()
-        options: dict[str, Any] = {"data": body, "allow_redirects": False}
-        if self._proxy is not None:
-            options["proxy"] = self._proxy
-        async with session.post(self._url, **options) as response:
+    async def _counted(self, letter: Letter, body: bytes, bounds: Bounds, sink: Sink | None, end: float) -> Answer:
+        headers = letter.headers
+        self._active[letter.origin] += 1
+        try:
+            if self._idle is not None and self._active[letter.origin] > self._idle:
+                headers = {**headers, "connection": "close"}
+            return await self._exchange(letter, headers, body, bounds, sink, end)
+        finally:
+            self._active[letter.origin] -= 1
+            if not self._active[letter.origin]:
+                del self._active[letter.origin]
+
+    async def _exchange(
+        self, letter: Letter, sent: Mapping[str, str], body: bytes, bounds: Bounds, sink: Sink | None, end: float
+    ) -> Answer:
+        session = self._open()
+        async with asyncio.timeout_at(end):
+            response = await session.post(
+                letter.url, data=body, headers=sent, allow_redirects=False, proxy=letter.proxy
+            )
+        async with response:
             headers = {name.lower(): text for name, text in response.headers.items()}
-            if sink is None or response.status != 200 or "text/event-stream" not in headers.get("content-type", ""):
-                return Answer(response.status, headers, await self._read(response))
-            size = 0
-            async for data in response.content.iter_any():
-                size += len(data)
-                if size > self._max_body:
-                    raise TooLargeError
-                if sink(data):
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(1.0):
-                            await response.content.read(1)
-                    break
-            return Answer(response.status, headers, b"")
+            answer = Answer(response.status, headers, b"")
+            if bounds.body_wait is not None:
+                end = min(end, asyncio.get_running_loop().time() + bounds.body_wait)
+                await _read_some(response, bounds.size, end, answer)
+            else:
+                streamed = response.status == 200 and "text/event-stream" in headers.get("content-type", "").lower()
+                async with asyncio.timeout_at(end):
+                    if sink is not None and streamed:
+                        await _read_events(response, bounds.size, sink)
+                    else:
+                        answer.body = await _read_whole(response, bounds.size)
+            return answer
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        if (response.content_length or 0) > self._max_body:
-            raise TooLargeError
-        parts: list[bytes] = []
-        size = 0
-        async for data in response.content.iter_any():
-            size += len(data)
-            if size > self._max_body:
-                raise TooLargeError
-            parts.append(data)
-        return b"".join(parts)
-
-    def _open_session(self) -> aiohttp.ClientSession:
+    def _open(self) -> aiohttp.ClientSession:
         import aiohttp
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+                connector=aiohttp.TCPConnector(limit=0, limit_per_host=self._max or 0, ttl_dns_cache=60),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
             )
         return self._session
 
+    async def aclose(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
-def _proxy_for(scheme: str, host: str) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY ask for."""
-    proxies = getproxies()
-    proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(host):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+
+async def _read_events(response: aiohttp.ClientResponse, limit: int, sink: Sink) -> None:
+    size = 0
+    async for data in response.content.iter_any():
+        size += len(data)
+        if size > limit:
+            raise TooLargeError
+        if sink(data):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await response.content.read(1)
+            return
+
+
+async def _read_whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    if (response.content_length or 0) > limit:
+        raise TooLargeError
+    parts: list[bytes] = []
+    size = 0
+    async for data in response.content.iter_any():
+        size += len(data)
+        if size > limit:
+            raise TooLargeError
+        parts.append(data)
+    return b"".join(parts)
+
+
+async def _read_some(response: aiohttp.ClientResponse, limit: int, end: float, answer: Answer) -> None:
+    """Put into `answer` what comes of its body: at most `limit` bytes, until `end`."""
+    import aiohttp
+
+    body = bytearray()
+    try:
+        async with asyncio.timeout_at(end):
+            async for data in response.content.iter_any():
+                body += data
+                if len(body) > limit:
+                    raise TooLargeError
+    except (TimeoutError, TooLargeError, aiohttp.ClientError, OSError):
+        answer.whole = False
+        response.close()  # what is left of the body must not meet the next request
+    answer.body = bytes(body[:limit])
+
+
+Carrier: TypeAlias = Pool | Session
+"""What takes a letter to its origin: a pool what is `direct`, the library's session anything else."""
+
+
+class Carriers(Protocol):
+    """Where shared connections come from: `connections.Connections`."""
+
+    proxies: Proxies
+
+    def carrier(self, letter: Letter) -> Carrier: ...
+
+
+async def send(carrier: Carrier, letter: Letter, body: bytes, bounds: Bounds, sink: Sink | None = None) -> Answer:
+    """Post once. `sink` takes the body of an event stream. Raises TransportError."""
+    try:
+        if isinstance(carrier, Pool):
+            assert letter.head is not None
+            return await carrier.post((letter.head + b"%d\r\n\r\n" % len(body), body), bounds, sink)
+        return await carrier.post(letter, body, bounds, sink)
+    except TimeoutError as error:
+        if error.errno is not None:
+            raise TransportError("no connection in time") from error
+        raise TransportError(f"no answer within {bounds.seconds:g} s", timed_out=True) from None
+    except TooLargeError as error:
+        large = f"the answer is larger than {bounds.size / 1024 / 1024:g} MiB"
+        raise TransportError(large, retry=False, oversized=True, status=error.status) from None
+    except ProtocolError as error:
+        raise TransportError(str(error), timed_out=isinstance(error, CrowdedError), status=error.status) from None
+    except OSError as error:
+        raise TransportError(_why(error)) from error
+
+
+class Transport:
+    """Posts JSON bodies to one URL with fixed headers. Bound to the event loop of its first `post`.
+
+    With `connections` it is but an address: hundreds of bytes, and nothing to close. Without, it keeps its own.
+    """
+
+    __slots__ = ("_bounds", "_connections", "_letter", "_own")
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        timeout: float,
+        max_body: int = MAX_BODY,
+        connections: Carriers | None = None,
+    ) -> None:
+        """Raises TransportError for an address to which nothing can be sent."""
+        self._letter = addressed(url, headers, Proxies() if connections is None else connections.proxies)
+        self._bounds = Bounds(timeout, max_body)
+        self._connections = connections
+        self._own: Carrier | None = None
+        if connections is None:
+            self._own = Pool(*self._letter.origin) if self._letter.direct else Session()
+
+    def post(self, body: bytes, sink: Sink | None = None) -> Coroutine[Any, Any, Answer]:
+        """Send `body`, give the answer. `sink` takes the body of an event stream. Raises TransportError."""
+        carrier = self._own
+        if carrier is None:
+            assert self._connections is not None
+            # Asked each time: an origin that nobody used for a while has been forgotten.
+            carrier = self._connections.carrier(self._letter)
+        return send(carrier, self._letter, body, self._bounds, sink)
+
+    async def aclose(self) -> None:
+        """Close its own connections; shared ones are closed by whoever shares them."""
+        if self._own is not None:
+            await self._own.aclose()
 
 
 def _why(error: OSError) -> str:

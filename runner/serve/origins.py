@@ -6,7 +6,6 @@ first answer that is one ends that; then as many go out at once as it has answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from random import Random
 
@@ -22,8 +21,8 @@ _RAMP = 2
 class Origin:
     """The lanes whose next callback goes to one scheme, host and port. Times are seconds of one monotonic clock."""
 
-    __slots__ = ("_allowed", "_away", "_backoff", "_limit", "_next_probe", "_order", "_pauses", "_probe", "_queue",
-                 "_rng", "acknowledged", "failures", "in_line", "name", "posting", "wakes_at")  # fmt: skip
+    __slots__ = ("_allowed", "_backoff", "_limit", "_next_probe", "_order", "_pauses", "_probe", "_queue",
+                 "_rng", "acknowledged", "away", "failures", "in_line", "name", "posting", "wakes_at")  # fmt: skip
 
     def __init__(self, name: str, limit: int, backoff: Backoff, rng: Random) -> None:
         self.name = name
@@ -38,23 +37,15 @@ class Origin:
         self._allowed = limit
         self._backoff = backoff
         self._rng = rng
-        self._away = False
+        self.away = False
         self._next_probe = 0.0
         self._pauses = 0
         self._probe: Lane | None = None
 
-    def __len__(self) -> int:
-        return len(self._queue)
-
-    @property
-    def away(self) -> bool:
-        """Whether only probes go out."""
-        return self._away
-
     @property
     def idle(self) -> bool:
         """Whether nothing would be forgotten with it."""
-        return not (self._queue or self.posting or self._away)
+        return not (self._queue or self.posting or self.away)
 
     def add(self, lane: Lane, due: float) -> None:
         """Queue a lane. Those that are due longest go first."""
@@ -62,34 +53,33 @@ class Origin:
         heappush(self._queue, (due, self._order, lane))
 
     def next(self, now: float) -> Lane | None:
-        """A lane to post now, or None. It takes a place until `answered`, `failed` or `left`."""
+        """A lane to post now, or None. It takes a place until `leave`."""
         if self.posting >= self._allowed:
             return None
-        if self._away and (self._probe is not None or now < self._next_probe):
+        if self.away and (self._probe is not None or now < self._next_probe):
             return None
         while self._queue and self._queue[0][0] <= now:
             lane = heappop(self._queue)[2]
             if not lane.owing:
                 continue  # forgotten
             self.posting += 1
-            if self._away:
+            if self.away:
                 self._probe = lane
             return lane
         return None
 
     def next_at(self) -> float | None:
         """When `next` may have something, or None: when a post has ended, or one is added."""
-        if not self._queue or self.posting >= self._allowed or (self._away and self._probe is not None):
+        if not self._queue or self.posting >= self._allowed or (self.away and self._probe is not None):
             return None
-        return max(self._queue[0][0], self._next_probe) if self._away else self._queue[0][0]
+        return max(self._queue[0][0], self._next_probe) if self.away else self._queue[0][0]
 
-    def answered(self, lane: Lane, now: float, *, acknowledged: bool) -> None:
+    def answered(self, now: float, *, acknowledged: bool) -> None:
         """A post had an answer that is one: the origin is there."""
-        self._leave(lane)
         self.failures = 0
         self.acknowledged += acknowledged
-        if self._away:
-            self._away = False
+        if self.away:
+            self.away = False
             self._pauses = 0
             self._allowed = min(_RAMP, self._limit)
             self.hurry(now)
@@ -98,18 +88,18 @@ class Origin:
 
     def failed(self, lane: Lane, now: float, asked: float | None) -> None:
         """A post failed in a way that passes. `asked` is the wait its answer asked for."""
-        was_probe = self._probe is lane
-        self._leave(lane)
         self.failures += 1
-        if was_probe or (not self._away and self.failures >= TRIP):
-            self._away = True
+        if self._probe is lane or (not self.away and self.failures >= TRIP):
+            self.away = True
             self._allowed = self._limit
             self._pauses += 1
             self._next_probe = now + max(asked or 0.0, self._backoff.pause(self._pauses, self._rng))
 
-    def left(self, lane: Lane) -> None:
-        """A post ended without saying anything about the origin."""
-        self._leave(lane)
+    def leave(self, lane: Lane) -> None:
+        """A post has ended, and what it said was told before: its place is free."""
+        self.posting -= 1
+        if self._probe is lane:
+            self._probe = None
 
     def hurry(self, now: float) -> None:
         """Let go at once whoever waits for a back-off, but not who was asked to wait."""
@@ -118,17 +108,10 @@ class Origin:
             self._queue = [(due if lane.asked else min(due, now), order, lane) for due, order, lane in self._queue]
             heapify(self._queue)
 
-    def take(self, overdue: Iterable[Lane]) -> None:
-        """Drop lanes from the queue."""
-        gone = set(map(id, overdue))
-        self._queue = [entry for entry in self._queue if id(entry[2]) not in gone]
-        heapify(self._queue)
-
-    def waiting(self) -> Iterable[Lane]:
-        """The lanes in the queue, in no order."""
-        return (lane for _, _, lane in self._queue)
-
-    def _leave(self, lane: Lane) -> None:
-        self.posting -= 1
-        if self._probe is lane:
-            self._probe = None
+    def take_overdue(self, now: float) -> list[Lane]:
+        """Take out of the queue the lanes whose next callback has been tried for long enough."""
+        overdue = [entry for entry in self._queue if entry[2].owing and entry[2].owing[0].gives_up_at <= now]
+        if overdue:
+            self._queue = [entry for entry in self._queue if not entry[2].owing or entry[2].owing[0].gives_up_at > now]
+            heapify(self._queue)
+        return [lane for _, _, lane in sorted(overdue)]

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -32,9 +33,8 @@ class Owing:
     tries: int
     gives_up_at: float
     failures: int = 0
-    absent: int | None = None
-    """What the origin had acknowledged when this callback first met a 404 that may be a proxy's."""
-    absent_since: float = 0.0
+    absent: tuple[int, float] | None = None
+    """What the origin had acknowledged, and the time, when this callback first met a 404 that may be a proxy's."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +47,8 @@ class Lane:
     owing: deque[Owing] = field(default_factory=deque)
     asked: bool = False
     """Whether it waits because the controller asked it to."""
+    writing: bool = False
+    """Whether what came of its post is just being written down."""
 
     def holds(self, channel: str) -> bool:
         return any(each.channel == channel for each in self.owing)
@@ -54,15 +56,21 @@ class Lane:
 
 def origin_of(url: str) -> str:
     """Scheme, host and port of a callback URL, without a user's name; "" if nothing can be posted to it."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return ""
+    end = url.find("/", 8)
+    return _origin(url if end < 0 else url[:end])
+
+
+@lru_cache(1024)
+def _origin(start: str) -> str:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(start)
         port = parts.port or _PORTS[parts.scheme]
     except (ValueError, KeyError):
         return ""
-    if not parts.hostname or not url.isascii() or not url.isprintable() or " " in url:
-        return ""
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{port}"
+    host = parts.hostname or ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}" if host else ""
 
 
 class Bodies:
@@ -89,6 +97,11 @@ class Bodies:
             self.held -= len(owing.owed.body)
             owing.owed = None
 
+    def spare(self, owing: Owing) -> None:
+        """Hold the body of a callback that must wait only while there is room in plenty."""
+        if self.held * 2 > self._limit:
+            self.drop(owing)
+
     async def fetch(self, attempt_id: str, channel: str) -> Owed | None:
         """Read a body back. All that are asked for while one reading is under way go into the next."""
         future: asyncio.Future[Owed | None] = asyncio.get_running_loop().create_future()
@@ -112,3 +125,8 @@ class Bodies:
                 if not future.done():
                     future.set_result(owed)
         self._reading = None
+
+    async def aclose(self) -> None:
+        """Wait for a reading under way."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading])

@@ -26,7 +26,7 @@ from runner.runtime.stop import current_stop
 from runner.serve.played import Played
 from runner.serve.start import Chat
 from runner.store.errors import StoreError
-from runner.store.outbox import Delivery, Outbox, Owed, Verdict
+from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict
 from runner.store.record import encode, to_record
 
 HOLD_AFTER = 0.05
@@ -92,15 +92,27 @@ class Player:
         owed = self._owed(played, outcome)
         record = encode(to_record(outcome, {})) if self._keep_outcomes else None
         verdict = Verdict(outcome.status, outcome.stop_reason, outcome.reward, _said(outcome))
+        if await self._store(played, verdict, record, owed):
+            self._owe(_deliveries(played, owed, first=1 if played.told else 0))
+        return outcome
+
+    async def _store(self, played: Played, verdict: Verdict, record: bytes | None, owed: Sequence[Owed]) -> bool:
+        """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one."""
+        failed = False
         for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
             try:
                 await self._outbox.settle(played.attempt_id, verdict, record, owed)
-                break
+            except Contradiction as error:
+                # After a failure it is most likely our own, which had reached the disk after all.
+                log.warning("the verdict of %s was stored before: %s", played.name, error)
+                return failed
             except StoreError as error:
+                failed = True
                 log.error("the verdict of %s is not stored yet: %s; again in %g s", played.name, error, pause)
                 await asyncio.sleep(pause)
-        self._owe(_deliveries(played, owed, first=1 if played.told else 0))
-        return outcome
+            else:
+                return True
+        raise AssertionError("unreachable")
 
     def _owed(self, played: Played, outcome: Outcome) -> list[Owed]:
         if outcome.status == "cancelled" and not self._report_cancelled:

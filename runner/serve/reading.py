@@ -42,6 +42,7 @@ class Reading:
 
 
 HEARD = Reading("acknowledged")
+UNUSABLE = Reading("refused", "its URL cannot be posted to: it must be http:// or https:// with a host, in plain ASCII")
 
 
 def read(status: int, headers: Mapping[str, str], body: bytes) -> Reading:

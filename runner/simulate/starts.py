@@ -147,7 +147,7 @@ class Asking:
         self._count += 1
         key = f"{self._random.getrandbits(64):016x}"
         chat = f"chat-{key}" if ask.dialect == SINGLE_SAMPLE else ""
-        name = f"sim-{self._mark}-{self._count}"
+        name = f"sim-{self._mark}-{self._count:07d}"  # none is the prefix of another
         return replace(ask, rollout_id=name, callback_key=f"back-{key}", chat_key=chat)
 
     def _row(self, row: Row | None, dialect: str) -> Ask:

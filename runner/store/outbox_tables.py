@@ -26,7 +26,7 @@ _OTHER = "set `[serve] state` to another file"
 
 MIGRATIONS = (
     # 1: `rollout_id` is a blob because a controller's id may be any text, lone surrogates included; `keys` are digests,
-    # so that a long key costs no more than a short one. Blobs come last: reading what is before them does not touch them.
+    # so that a long key costs no more than a short one. Blobs come last: reading what is before does not touch them.
     """
     CREATE TABLE rollouts (
         number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -12,6 +12,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from runner.store.errors import StoreError
@@ -60,6 +61,11 @@ class Unclear(Exception):
     """Some task of a batch did not find its rollout: play them one by one to see which."""
 
 
+def digest(key: str) -> bytes:
+    """What stands for a key in the file: short however long the key is, and the same for the same text only."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> Sequence[Any]:
     """Write tasks of one kind inside a transaction; their answers. Raises `Unclear`, `Contradiction`, sqlite3.Error."""
     if kind is Kind.ACCEPT:
@@ -102,7 +108,8 @@ def _text(statement: tuple[str, str], width: int, count: int) -> str:
 _TEXTS: dict[tuple[str, int], str] = {}
 
 _NEW = (
-    "INSERT INTO rollouts (phase, attempt_id, rollout_id, worker, dialect, accepted_at, keys, request) SELECT 0, v.* FROM",
+    "INSERT INTO rollouts (phase, attempt_id, rollout_id, worker, dialect, accepted_at, keys, request)"
+    " SELECT 0, v.* FROM",
     "WHERE v.column1 IS NOT NULL",
 )
 _NEW_KEYS = (
@@ -125,35 +132,33 @@ _ENDS = {
         "WHERE attempt_id = v.column1 AND phase < 2",
     ),
 }
+_THAT_ONE = "number = (SELECT number FROM rollouts WHERE attempt_id = v.column1) AND owed.channel = v.column2"
 _CALLBACKS = {
     Kind.TRIED: (
         "UPDATE owed SET tries = v.column3, next_at = v.column4, problem = v.column5 FROM",
-        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
-        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state = 0",
+        f"WHERE {_THAT_ONE} AND +owed.state = 0",
     ),
     Kind.ACKNOWLEDGED: (
         "UPDATE owed SET state = 1, answer = v.column3, url = '', bearer = NULL, body = NULL, problem = '' FROM",
-        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
-        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state <> 1",
+        f"WHERE {_THAT_ONE} AND +owed.state <> 1",
     ),
     Kind.ABANDONED: (
         "UPDATE owed SET state = 2, problem = v.column3 FROM",
-        "CROSS JOIN rollouts r ON r.attempt_id = v.column1"
-        " WHERE owed.number = r.number AND owed.channel = v.column2 AND owed.state = 0",
+        f"WHERE {_THAT_ONE} AND +owed.state = 0",
     ),
 }
 _TAKEN = (
     "SELECT k.key, r.attempt_id FROM",
     "CROSS JOIN keys k ON k.key = v.column1 JOIN rollouts r ON r.number = k.number",
 )
+_LOSE_KEYS = ("DELETE FROM keys WHERE key IN (SELECT v.column1 FROM", ")")
 _ADOPT = "UPDATE rollouts SET worker = worker % ?1 WHERE worker >= ?1"
 _SWEEPABLE = (
     "SELECT json_group_array(number) FROM (SELECT number FROM rollouts WHERE phase = 2 AND settled_at < ?"
     " AND NOT EXISTS (SELECT 1 FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1) LIMIT ?)"
 )
 _ERASABLE = (
-    "SELECT json_group_array(number) FROM rollouts"
-    " WHERE phase = 0 AND attempt_id IN (SELECT value FROM json_each(?))"
+    "SELECT json_group_array(number) FROM rollouts WHERE phase = 0 AND attempt_id IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -198,7 +203,9 @@ def _why_not(connection: sqlite3.Connection, attempt_id: str) -> Contradiction:
     found = connection.execute("SELECT phase FROM rollouts WHERE attempt_id = ?", (attempt_id,)).fetchone()
     if found is None:
         return Contradiction(f"attempt {attempt_id}: was never accepted")
-    return Contradiction(f"attempt {attempt_id}: " + ("its agent ended before" if found[0] == 1 else "its verdict stands"))
+    return Contradiction(
+        f"attempt {attempt_id}: " + ("its agent ended before" if found[0] == 1 else "its verdict stands")
+    )
 
 
 def _erase(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
@@ -216,7 +223,11 @@ def _drop(connection: sqlite3.Connection, numbers: str) -> int:
     if numbers == "[]":
         return 0
     which = "number IN (SELECT value FROM json_each(?))"
-    digests = f"SELECT unhex(value) FROM rollouts, json_each(rollouts.keys) WHERE {which}"
-    connection.execute(f"DELETE FROM keys WHERE key IN ({digests})", (numbers,))
+    found = connection.execute(
+        f"SELECT json_group_array(json(keys)) FROM rollouts WHERE {which}", (numbers,)
+    ).fetchone()
+    keys = [(digest(key),) for held in json.loads(found[0]) for key in held]
+    if keys:
+        _run(connection, _LOSE_KEYS, keys)
     connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
     return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount

@@ -14,7 +14,7 @@ CASES = [
     ("schema = 2", ["1:10 schema-version: this osmosis-run reads format 1, the file says `schema = 2` | must be `1`"]),
     ('model = "openai/x"', ["1:9 wrong-type: `model` must be a table, found a string | expected a table"]),
     ("max_turns = 5", ["1:1 renamed-key: the file has no key `max_turns` | write `turns` in `[limits]`"]),
-    ("[serve]\nport = 1", ["1:2 unknown-key: this version has no `[serve]` yet | remove it"]),
+    ("[mcp]\nport = 1", ["1:2 unknown-key: this version has no `[mcp]` yet | remove it"]),
     ("[samplng]\ntop_p = 1", ["1:2 unknown-key: there is no section `[samplng]` | did you mean `sampling`?"]),
     ('[workflow]\nagent = "tols"', ["2:9 unknown-kind: no agent is called `tols` | did you mean `tools`?"]),
     (

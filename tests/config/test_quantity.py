@@ -1,4 +1,4 @@
-"""Durations and money."""
+"""Durations, money and sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.config.quantity import duration_text, parse_duration, parse_money
+from runner.config.quantity import duration_text, parse_duration, parse_money, parse_size, size_text
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,29 @@ def test_a_duration_is_written_so_that_it_reads_back(seconds):
 @given(st.floats(0, 86400))
 def test_a_fraction_is_written_to_six_digits(seconds):
     assert parse_duration(duration_text(round(seconds, 3))) == pytest.approx(round(seconds, 3), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64MiB", 64 * 2**20),
+        ("512 KiB", 512 * 2**10),
+        ("2MB", 2_000_000),
+        ("1.5kB", 1500),
+        ("1KB", 1000),
+        ("0B", 0),
+        ("9007199254740993B", 9007199254740993),
+    ],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "64", "MiB", "64mb", "64M", "-1B", "1e3B", "64MiB\n", "1  MB", "0x1B"])
+def test_no_sizes(text):
+    assert parse_size(text) is None
+
+
+@given(st.integers(0, 2**70))
+def test_a_size_is_written_exactly(size):
+    assert parse_size(size_text(size)) == size

@@ -15,6 +15,7 @@ import click
 
 from runner.cli.console import console
 from runner.cli.exit import CommandError, Exit
+from runner.cli.listening import cannot_listen
 from runner.cli.options import build_plan, file_argument, profile_option, set_option
 
 if TYPE_CHECKING:
@@ -93,20 +94,4 @@ async def _serve(answer: Answer, host: str, port: int, latency: float) -> None:
             console().say(f"serving; use it with `--set model.provider=openai --set model.base_url={double.base_url}`")
             await asyncio.Event().wait()
     except OSError as error:
-        raise _cannot_listen(error, host, port) from None
-
-
-def _cannot_listen(error: OSError, host: str, port: int) -> Exception:
-    import errno
-    import socket
-
-    other = "choose another with `--port`, or `--port 0` for any free one"
-    if isinstance(error, socket.gaierror):
-        return CommandError(f"the host `{host}` is not known", "`--host 127.0.0.1` serves this machine alone")
-    if error.errno == errno.EADDRINUSE:
-        return CommandError(f"port {port} of {host} is in use by another process", other)
-    if error.errno == errno.EADDRNOTAVAIL:
-        return CommandError(f"{host} is no address of this machine", "`--host 127.0.0.1` serves this machine alone")
-    if error.errno == errno.EACCES:
-        return CommandError(f"no permission to listen on port {port}", other)
-    return error
+        raise cannot_listen(error, host, port) from None

@@ -12,14 +12,14 @@ _OFFLINE = ("scripted", "replay")
 _SECRET_HEADERS = ("authorization", "proxy-authorization", "x-api-key", "api-key", "cookie")
 
 
-def check_models(check: Checking) -> None:
-    """`[model]`, `[roles]` and `[secrets]`."""
+def check_models(check: Checking, *, serving: bool) -> None:
+    """`[model]`, `[roles]` and `[secrets]`. When `serving`, the policy is the controller's and needs no key of ours."""
     judges = {grader.role for grader in check.config.graders.values() if isinstance(grader, RubricGrader)}
     if check.config.model is not None:
         _model(check, ("model",), check.config.model)
     for name, role in check.config.roles.items():
         _model(check, ("roles", name), role)
-    _secrets(check, judges)
+    _secrets(check, judges, serving)
     _env(check)
 
 
@@ -29,13 +29,13 @@ def _model(check: Checking, path: Path, model: ModelSection) -> None:
     _headers(check, path, model)
 
 
-def _secrets(check: Checking, judges: set[str]) -> None:
+def _secrets(check: Checking, judges: set[str], serving: bool) -> None:
     """Every variable that a run needs is set; each is told once, wherever it is needed first."""
     needed: dict[str, list[Path]] = {}
     for index, variable in enumerate(check.config.secrets.required):
         needed.setdefault(variable, []).append(("secrets", "required", index))
     models: list[tuple[Path, ModelSection]] = [(("roles", n), r) for n, r in check.config.roles.items() if n in judges]
-    if check.config.model is not None:
+    if check.config.model is not None and not serving:
         models.insert(0, (("model",), check.config.model))
     for path, model in models:
         if model.effective_provider not in _OFFLINE:

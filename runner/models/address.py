@@ -1,0 +1,54 @@
+"""What a URL says to the one who sends: which host, what to write into the request line. Pure; no sockets.
+
+The URL may come from a stranger (a controller names its own endpoints), so nothing of it reaches the wire unescaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote, urlsplit
+
+Origin: TypeAlias = tuple[str, int]
+"""Host and port."""
+
+_PORTS = {"http": 80, "https": 443}
+_AS_IT_IS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+"""What may stand in a request line: anything printable but the space. An escape that is there stays one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`authority` is the `host` header, `target` what stands behind `POST`."""
+
+    scheme: str
+    origin: Origin
+    authority: str
+    target: str
+
+
+def address_of(url: str) -> Address:
+    """Take a URL apart; user and password are left out. Raises ValueError, with a sentence."""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("the address is not one of http or https with a host")
+    host, authority = parts.hostname, parts.netloc.rpartition("@")[2]
+    if not url.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            raise ValueError("the host of the address is no name") from None
+        authority = host if parts.port is None else f"{host}:{parts.port}"
+    if not authority.isprintable() or " " in authority:
+        raise ValueError("the host of the address is no name")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Address(parts.scheme, (host, parts.port or _PORTS[parts.scheme]), authority, quote(target, safe=_AS_IT_IS))
+
+
+def unsendable_header(headers: Mapping[str, str]) -> str:
+    """The name of the first header that HTTP cannot carry; empty if all can be sent."""
+    for name, text in headers.items():
+        if not (text.isprintable() and text.isascii() and name.isprintable() and name.isascii()):
+            return name
+    return ""

@@ -1,0 +1,259 @@
+"""`Deliveries`: what is owed is posted, in order and at least once, until it is acknowledged or abandoned.
+
+Each rollout is a lane: its next callback goes out when the one before is acknowledged or abandoned, with the payload
+that the outbox holds and no other. Thousands of lanes cost no tasks and one timer: they queue at their origins
+(`turns.py`). A callback that is abandoned stays in the outbox and is posted again after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from runner.models.connections import Connections
+from runner.models.retry import Clock, SystemClock
+from runner.serve.judging import Judge, describe
+from runner.serve.origins import Origin
+from runner.serve.owing import Bodies, Lane, Owing, origin_of
+from runner.serve.posting import NOTHING, CallbackPolicy, Posted, Tried, post
+from runner.serve.reading import UNUSABLE, Reading
+from runner.serve.turns import Turns
+from runner.store.errors import StoreError
+from runner.store.outbox import Delivery, Outbox
+
+__all__ = ["Backlog", "CallbackPolicy", "Deliveries", "Posted"]
+
+_PAGE = 500
+"""Callbacks taken or abandoned in one go, before others get the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much is owed: not acknowledged yet (`pending`, those being posted with it), and abandoned since the start.
+
+    `oldest` is the age of what has waited longest, in seconds; `away` names the origins that do not answer.
+    """
+
+    pending: int
+    posting: int
+    abandoned: int
+    oldest: float
+    away: tuple[str, ...]
+
+
+def _ignore(posted: Posted) -> None:
+    pass
+
+
+class Deliveries:
+    """Posts what is owed. Bound to one event loop; `heard` is told of every post and must neither block nor raise."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        connections: Connections,
+        policy: CallbackPolicy,
+        *,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        heard: Callable[[Posted], None] = _ignore,
+    ) -> None:
+        self._outbox = outbox
+        self._connections = connections
+        self._policy = policy
+        self._clock = clock or SystemClock()
+        self._heard = heard
+        self._bodies = Bodies(outbox.owed_of, policy.held)
+        rng = rng or Random()
+        self._judge = Judge(policy, self._clock, rng)
+        self._turns = Turns(policy, self._clock, rng, self._start)
+        self._lanes: dict[str, Lane] = {}
+        self._tasks: dict[asyncio.Task[None], Lane | None] = {}
+        self._pending = 0
+        self._abandoned = 0
+        self._changed = asyncio.Event()
+
+    def owe(self, deliveries: Sequence[Delivery]) -> None:
+        """Take callbacks that were just stored, a rollout's in their order. A channel already owed is not replaced."""
+        now = self._clock.monotonic()
+        for delivery in deliveries:
+            self._add(delivery, now, now, whole=True)
+        self._turns.pump()
+
+    async def recover(self) -> int:
+        """Take all that the outbox says is owed, abandoned ones too; how many that is. Raises StoreError."""
+        found = await self._outbox.owing(bodies=False)
+        now, unix = self._clock.monotonic(), self._clock.time()
+        taken = 0
+        for place, delivery in enumerate(found, 1):
+            wait = min(self._policy.max_wait, max(0.0, delivery.next_at - unix))
+            taken += self._add(delivery, now, now + wait, whole=False)
+            if place % _PAGE == 0:
+                await asyncio.sleep(0)
+        self._turns.pump()
+        return taken
+
+    def forget(self, attempt_id: str) -> int:
+        """Post nothing more of a rollout; how many callbacks that leaves out. The outbox is not touched."""
+        lane = self._lanes.pop(attempt_id, None)
+        if lane is None:
+            return 0
+        count = len(lane.owing)
+        for owing in lane.owing:
+            self._bodies.drop(owing)
+        self._pending -= count
+        lane.owing.clear()
+        return count
+
+    def backlog(self) -> Backlog:
+        """How much is owed now."""
+        first = next(iter(self._lanes.values()), None)  # lanes are made in the order of their age
+        oldest = max(0.0, self._clock.time() - first.owing[0].first_at) if first else 0.0
+        return Backlog(self._pending, self._turns.posting, self._abandoned, oldest, self._turns.away())
+
+    async def settle(self, seconds: float) -> int:
+        """Deliver what can be within `seconds`, at shutdown; how many callbacks are still owed then.
+
+        Whoever waits for a back-off is tried at once. Ends early when nothing more can happen in that time.
+        """
+        end = self._clock.monotonic() + seconds
+        self._turns.hurry()
+        while self._pending or self._tasks:
+            left = end - self._clock.monotonic()
+            soonest = self._turns.next_at()
+            if left <= 0 or not (self._tasks or (soonest is not None and soonest <= end)):
+                break
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+            except TimeoutError:
+                break
+        return self._pending
+
+    async def aclose(self) -> None:
+        """Stop posting. What was just acknowledged is still written down; the rest stays owed in the outbox."""
+        self._turns.stop()
+        for task, lane in self._tasks.items():
+            if lane is not None and not lane.writing:
+                task.cancel()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._bodies.aclose()
+
+    def _add(self, delivery: Delivery, now: float, due: float, *, whole: bool) -> bool:
+        lane = self._lanes.get(delivery.attempt_id)
+        if lane is None:
+            lane = self._lanes[delivery.attempt_id] = Lane(delivery.attempt_id, delivery.rollout_id, now)
+        elif lane.holds(delivery.channel):
+            return False
+        owed = delivery.owed
+        origin = origin_of(owed.url)
+        held = self._bodies.keep(owed) if whole else None
+        gives_up_at = now + self._policy.give_up
+        lane.owing.append(Owing(delivery.channel, origin, held, delivery.first_at, delivery.tries, gives_up_at))
+        self._pending += 1
+        if len(lane.owing) == 1:
+            self._turns.queue(lane, due)
+        return True
+
+    def _start(self, origin: Origin, lane: Lane) -> None:
+        self._follow(self._deliver(origin, lane), lane)
+
+    def _follow(self, work: Coroutine[Any, Any, None], lane: Lane | None) -> None:
+        task = asyncio.create_task(work)
+        self._tasks[task] = lane
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            asyncio.get_running_loop().call_exception_handler({"message": "a delivery failed", "exception": error})
+
+    async def _deliver(self, origin: Origin, lane: Lane) -> None:
+        """Post the next callback of a lane once, and write down what came of it."""
+        owing = lane.owing[0]
+        started = self._clock.monotonic()
+        try:
+            tried = await self._post(lane, owing)
+            lane.writing = True
+            if tried is None:
+                self._advance(lane, owing)
+            elif lane.owing:  # else it was forgotten meanwhile
+                posted = await self._write_down(lane, owing, self._judge.judge(origin, lane, tried, started))
+                self._heard(posted)
+                if posted.result == "abandoned" and self._clock.monotonic() >= owing.gives_up_at:
+                    self._give_up(origin, posted.problem)
+        finally:
+            lane.writing = False
+            self._turns.done(origin, lane)
+            self._turns.pump()
+
+    async def _post(self, lane: Lane, owing: Owing) -> Tried | None:
+        """None if the outbox says that it is no longer owed."""
+        if not owing.origin:
+            return Tried(UNUSABLE, blame=False)
+        owed = owing.owed
+        if owed is None:
+            try:
+                owed = await self._bodies.fetch(lane.attempt_id, owing.channel)
+            except StoreError as error:
+                return Tried(Reading("again", f"its body could not be read back: {error}"), blame=False)
+            if owed is None:
+                return None
+        return await post(self._connections, owed, self._policy)
+
+    async def _write_down(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
+        """Tell the outbox, and queue what is next of the lane."""
+        outbox = self._outbox
+        try:
+            if posted.result == "retry":
+                next_at = self._clock.time() + posted.wait
+                outbox.tried(lane.attempt_id, owing.channel, owing.tries, next_at, posted.problem)
+            elif posted.result == "acknowledged":
+                await outbox.acknowledged(lane.attempt_id, owing.channel, posted.status or 0)
+            else:
+                await outbox.abandoned(lane.attempt_id, owing.channel, posted.problem)
+        except StoreError as error:
+            said = f"{posted.problem or posted.result}; this could not be written down ({error})"
+            posted = replace(posted, problem=said)
+        if posted.result != "retry":
+            self._abandoned += posted.result == "abandoned"
+            self._advance(lane, owing)
+        elif lane.owing:
+            self._bodies.spare(owing)
+            self._turns.queue(lane, self._clock.monotonic() + posted.wait)
+        return posted
+
+    def _advance(self, lane: Lane, owing: Owing) -> None:
+        """Be done with the first callback of a lane; the next one goes out in the order of the lane's age."""
+        if not lane.owing or lane.owing[0] is not owing:
+            return  # forgotten
+        lane.owing.popleft()
+        self._bodies.drop(owing)
+        self._pending -= 1
+        if lane.owing:
+            self._turns.queue(lane, lane.since)
+        else:
+            del self._lanes[lane.attempt_id]
+
+    def _give_up(self, origin: Origin, problem: str) -> None:
+        """One has been tried for long enough: so have others there, which had no turn while the origin was away."""
+        overdue = origin.take_overdue(self._clock.monotonic())
+        if overdue:
+            self._follow(self._abandon(overdue, problem), None)
+
+    async def _abandon(self, overdue: Sequence[Lane], problem: str) -> None:
+        for start in range(0, len(overdue), _PAGE):
+            await asyncio.gather(*(self._abandon_one(lane, problem) for lane in overdue[start : start + _PAGE]))
+        self._turns.pump()
+
+    async def _abandon_one(self, lane: Lane, problem: str) -> None:
+        if lane.owing:
+            owing = lane.owing[0]
+            posted = describe(owing.origin, lane, "abandoned", problem, NOTHING, 0.0)
+            self._heard(await self._write_down(lane, owing, posted))

@@ -1,0 +1,154 @@
+"""`UrlPolicy`: which URLs a start may name for chat and callbacks. No name is ever looked up.
+
+A URL is read by one strict grammar, not by a lenient parser: what two programs might read differently (credentials,
+backslashes, dot segments, odd hosts) is refused, so that what was matched is what will be called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address
+from typing import Any
+
+from runner.serve.start import Refused, Start
+
+_PORTS = {"http": "80", "https": "443"}
+_URL = re.compile(
+    r"(?P<scheme>[hH][tT][tT][pP][sS]?)://"
+    r"(?P<host>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>[0-9]{0,5}))?"
+    r"(?P<path>/[!-\"$-.0->@-\[\]-~/]*)?"
+    r"(?P<query>\?[!-\"$-\[\]-~]*)?",
+    re.ASCII,
+)
+_PATTERN = re.compile(r"(?P<scheme>[a-z*]+)://(?P<host>\[[^\]/@]+\]|[^:/@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?(?P<path>/.*)?")
+_DOTS = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|$)", re.IGNORECASE)
+_MAY_HAVE_DOTS = re.compile(r"/\.|%[25]")
+
+_FIELDS = {"agent-loop": ("server_url", "server_url", "server_url")}
+_OTHERS = ("chat_completions_url", "completion_callback_url", "grader_callback_url")
+"""By dialect: what the wire calls the URL of chat, of the completion callback, of the grader callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    scheme: re.Pattern[str]
+    host: re.Pattern[str]
+    port: str
+    path: re.Pattern[str]
+
+    def takes(self, scheme: str, host: str, port: str, path: str) -> bool:
+        wanted = self.port or _PORTS[scheme]
+        return (
+            (wanted in ("*", port))
+            and self.scheme.fullmatch(scheme) is not None
+            and self.host.fullmatch(host) is not None
+            and self.path.fullmatch(path) is not None
+        )
+
+
+class UrlPolicy:
+    """`patterns` are `scheme://host[:port][/path]`, with `*` for anything inside one of the four.
+
+    Without a port a pattern means the scheme's own, with `*` as its host any; without a path it means any.
+    Raises ValueError, naming the pattern, for one that is none.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._shown = tuple(patterns)
+        self._patterns = tuple(map(_compiled, self._shown))
+        open_to = {each.scheme.pattern for each in self._patterns if _takes_any(each)}
+        # The usual case, everything allowed, is decided by the grammar alone.
+        self._any = frozenset({"http", "https"}) if ".*" in open_to else frozenset(open_to)
+
+    def check(self, field: str, url: str, *, query: bool = True) -> None:
+        """Raise `Refused` (422, naming `field`) unless `url` may be called. With `query=False` it may have none."""
+        found = _URL.fullmatch(url)
+        if found is None:
+            raise _refused(field, _fault(url))
+        scheme, path = found["scheme"].lower(), found["path"] or "/"
+        if found["query"] is not None and not query:
+            raise _refused(field, "has a query, and a path must be put after it")
+        if _MAY_HAVE_DOTS.search(path) is not None and _DOTS.search(path) is not None:
+            raise _refused(field, "has `.` or `..` as a part of its path")
+        host = found["host"]
+        if host[0] == "[":
+            host = _ipv6(field, host)
+        port = found["port"] or _PORTS[scheme]
+        if not 0 < int(port) <= 65535:
+            raise _refused(field, f"has the port {port}, which cannot be called")
+        if scheme in self._any:
+            return
+        where = scheme, host.lower().removesuffix("."), str(int(port)), path
+        if not any(pattern.takes(*where) for pattern in self._patterns):
+            raise _refused(field, "is not among the addresses that `[serve] allow_callbacks` lets this server call")
+
+    def check_start(self, start: Start) -> None:
+        """Raise `Refused`, naming the field of the wire, unless each URL of a start may be called."""
+        chat, completion, grader = _FIELDS.get(start.dialect, _OTHERS)
+        joined = start.dialect == "agent-loop"
+        self.check(chat, start.chat.url, query=False)
+        self.check(completion, start.completion_url, query=not joined)
+        if start.grader_url:
+            self.check(grader, start.grader_url)
+
+
+def field_error(field: str, kind: str, message: str) -> list[dict[str, Any]]:
+    """The `detail` of a 422 for one field of the body, shaped as the SDK's servers shape it."""
+    return [{"type": kind, "loc": ["body", *([field] if field else [])], "msg": message}]
+
+
+def _refused(field: str, why: str) -> Refused:
+    # The URL is not repeated: it may hold a secret.
+    return Refused(422, field_error(field, "url", f"the URL {why}"))
+
+
+_FAULTS = (
+    (r"", "is empty"),
+    (r"(?s).*[^!-~].*", "holds a blank or a character that is not ASCII; percent-encode it (a host: as xn--…)"),
+    (r".*\\.*", "holds a backslash"),
+    (r"(?!https?://).*", "must begin with http:// or https://"),
+    (r"https?://[^/?#]*@.*", "holds credentials before `@`; pass a key in its own field"),
+    (r"https?://([/?#:].*)?", "names no host"),
+    (r".*#.*", "has a fragment (`#`), which is never sent"),
+)
+"""What a URL that the grammar does not take may be, the likeliest first."""
+
+
+def _fault(url: str) -> str:
+    shown = url[:4096].lower()
+    found = (words for pattern, words in _FAULTS if re.fullmatch(pattern, shown) is not None)
+    return next(found, "has no valid host, port or path")
+
+
+def _ipv6(field: str, host: str) -> str:
+    try:
+        return f"[{IPv6Address(host[1:-1]).compressed}]"
+    except AddressValueError:
+        raise _refused(field, "has no valid IPv6 address as its host") from None
+
+
+def _takes_any(pattern: _Pattern) -> bool:
+    return pattern.host.pattern == ".*" and pattern.port == "*" and pattern.path.pattern == ".*"
+
+
+def _compiled(text: str) -> _Pattern:
+    found = _PATTERN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"`{text}` is no pattern of a URL: scheme://host[:port][/path], such as https://*.example/*")
+    scheme, host, port, path = found["scheme"], found["host"].lower().removesuffix("."), found["port"], found["path"]
+    if "*" not in scheme and scheme not in _PORTS:
+        raise ValueError(f"`{text}` can never match: URLs are called over http and https only")
+    if host.startswith("[") and "*" not in host:
+        try:
+            host = f"[{IPv6Address(host[1:-1]).compressed}]"
+        except AddressValueError:
+            raise ValueError(f"`{text}` has no valid IPv6 address as its host") from None
+    port = port or ("*" if host == "*" else "")
+    return _Pattern(_glob(scheme), _glob(host), port, _glob("*" if path in (None, "/*") else path))
+
+
+def _glob(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)

@@ -1,0 +1,139 @@
+"""The outbox's reads: rows to records."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from runner.store.outbox_records import Accepted, Delivery, Known, Owed, Phase, Unfinished, Verdict
+
+_PHASES: tuple[Phase, ...] = ("accepted", "held", "settled")
+
+_KNOWN = """
+    SELECT attempt_id, rollout_id, worker, phase, status, stop_reason, reward, message,
+        (SELECT count(*) FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1)
+    FROM rollouts
+"""
+_UNFINISHED = """
+    SELECT attempt_id, rollout_id, dialect, keys, request, accepted_at, worker, record
+    FROM rollouts WHERE phase < 2 AND (?1 IS NULL OR worker = ?1) ORDER BY number
+"""
+_OWING = """
+    SELECT r.attempt_id, r.rollout_id, o.channel, o.place, o.url, o.body, o.bearer, o.tries, o.first_at, o.next_at,
+        o.problem
+    FROM owed o JOIN rollouts r ON r.number = o.number
+    WHERE o.state <> 1 AND (?1 IS NULL OR r.worker = ?1) ORDER BY o.place
+"""
+_COUNTS = """
+    SELECT
+        (SELECT count(*) FROM rollouts WHERE phase < 2 AND (?1 IS NULL OR worker = ?1)),
+        (SELECT count(*) FROM rollouts WHERE phase = 1 AND (?1 IS NULL OR worker = ?1))
+"""
+_OWED_OF = """
+    SELECT r.attempt_id, o.channel, o.url, o.body, o.bearer
+    FROM json_each(?) w CROSS JOIN rollouts r ON r.attempt_id = json_extract(w.value, '$[0]')
+    JOIN owed o ON o.number = r.number AND o.channel = json_extract(w.value, '$[1]') AND o.state <> 1
+"""
+_OWED_COUNTS = """
+    SELECT total(o.state = 0), total(o.state = 2) FROM owed o
+    WHERE o.state <> 1 AND (?1 IS NULL OR (SELECT worker FROM rollouts r WHERE r.number = o.number) = ?1)
+"""
+
+
+def unfinished(connection: sqlite3.Connection, worker: int | None) -> list[Unfinished]:
+    """Every rollout without a verdict, in order of acceptance."""
+    return [_unfinished(*row) for row in connection.execute(_UNFINISHED, (worker,))]
+
+
+def owing(connection: sqlite3.Connection, worker: int | None) -> list[Delivery]:
+    """Every callback nobody has acknowledged, oldest first."""
+    return [_delivery(*row) for row in connection.execute(_OWING, (worker,))]
+
+
+def owing_briefly(connection: sqlite3.Connection, worker: int | None) -> list[Delivery]:
+    """The same without the bodies, which may be more than memory holds."""
+    return [_delivery(*row) for row in connection.execute(_OWING.replace("o.body", "x''"), (worker,))]
+
+
+def owed_of(connection: sqlite3.Connection, wanted: Sequence[tuple[str, str]]) -> list[Owed | None]:
+    """What is owed by each (attempt_id, channel), or None."""
+    rows = connection.execute(_OWED_OF, (json.dumps(wanted),))
+    found = {(attempt_id, owed[0]): Owed(*owed) for attempt_id, *owed in rows}
+    return [found.get(key) for key in wanted]
+
+
+def find(connection: sqlite3.Connection, rollout_id: str) -> Known | None:
+    """The latest attempt with that id."""
+    row = connection.execute(
+        _KNOWN + "WHERE rollout_id = ? ORDER BY number DESC LIMIT 1", (blob(rollout_id),)
+    ).fetchone()
+    return None if row is None else _known(*row)
+
+
+def attempt(connection: sqlite3.Connection, attempt_id: str) -> Known | None:
+    """That attempt."""
+    row = connection.execute(_KNOWN + "WHERE attempt_id = ?", (attempt_id,)).fetchone()
+    return None if row is None else _known(*row)
+
+
+def holder(connection: sqlite3.Connection, keys: Sequence[bytes]) -> str | None:
+    """The attempt that holds one of these digests of keys."""
+    for key in keys:
+        row = connection.execute(
+            "SELECT r.attempt_id FROM keys k JOIN rollouts r ON r.number = k.number WHERE k.key = ?", (key,)
+        ).fetchone()
+        if row is not None:
+            return str(row[0])
+    return None
+
+
+def by_prefix(connection: sqlite3.Connection, prefix: str) -> list[Known]:
+    """The unsettled attempts whose id begins so, in order of acceptance."""
+    wanted = blob(prefix)
+    rows = connection.execute(_KNOWN + "WHERE phase < 2 ORDER BY number")
+    return [_known(*row) for row in rows if row[1].startswith(wanted)]
+
+
+def counts(connection: sqlite3.Connection, worker: int | None) -> dict[str, int]:
+    """How many rollouts are accepted and held, how many callbacks owed and abandoned."""
+    open_, held = connection.execute(_COUNTS, (worker,)).fetchone()
+    owed, abandoned = connection.execute(_OWED_COUNTS, (worker,)).fetchone()
+    return {"accepted": open_ - held, "held": held, "owed": int(owed), "abandoned": int(abandoned)}
+
+
+def outcome(connection: sqlite3.Connection, attempt_id: str) -> bytes | None:
+    """What a settled attempt's outcome was stored as."""
+    row = connection.execute("SELECT record FROM rollouts WHERE attempt_id = ? AND phase = 2", (attempt_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def blob(text: str) -> bytes:
+    """A controller's text as it is stored: any text can be, and comes back the same."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def _unfinished(
+    attempt_id: str, rollout_id: bytes, dialect: str, keys: str, request: bytes, at: float, worker: int, left: Any
+) -> Unfinished:
+    accepted = Accepted(attempt_id, _text(rollout_id), dialect, tuple(json.loads(keys)), request, at, worker)
+    return Unfinished(accepted, left)
+
+
+def _delivery(
+    attempt_id: str, rollout_id: bytes, channel: str, order: int, url: str, body: bytes, bearer: str | None, *rest: Any
+) -> Delivery:
+    tries, first_at, next_at, problem = rest
+    owed = Owed(channel, url, body, bearer)
+    return Delivery(attempt_id, _text(rollout_id), channel, order, owed, tries, first_at, next_at, problem)
+
+
+def _known(attempt_id: str, rollout_id: bytes, worker: int, phase: int, *rest: Any) -> Known:
+    status, stop_reason, reward, message, undelivered = rest
+    verdict = None if status is None else Verdict(status, stop_reason, reward, message)
+    return Known(attempt_id, _text(rollout_id), worker, _PHASES[phase], verdict, undelivered)

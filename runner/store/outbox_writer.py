@@ -1,0 +1,216 @@
+"""`Writer`: the thread that writes the outbox. While it commits, more tasks gather, and go out with the next commit.
+
+Nobody is told of success before the commit has returned and the file is still the one that was opened. A task that
+cannot be written fails alone: its batch is halved until it is by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from asyncio import AbstractEventLoop, Future, get_running_loop
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from runner.store.errors import NoRoom, StoreError
+from runner.store.outbox_tables import begin, explain
+from runner.store.outbox_writing import Contradiction, Kind, Task, write
+
+BATCH_TASKS = 512
+BATCH_BYTES = 32 << 20
+"""What one transaction takes at most: others wait for it."""
+
+_FREE_PAGES = 2000
+_FREED_AT_ONCE = 2000
+
+Answers: TypeAlias = list[tuple["Future[Any] | None", Any, StoreError | None]]
+
+
+class Writer:
+    """Takes tasks from one event loop and writes them through `connection`, which it owns from now on."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._identity = _identity(path)
+        self._waiting: list[Task] = []
+        self._idle = False
+        self._closing = False
+        self._lost: StoreError | None = None
+        self._wake = threading.Condition()
+        self._thread = threading.Thread(target=self._write_forever, name=f"outbox {path.name}", daemon=True)
+        self._thread.start()
+
+    def put(self, task: Task) -> None:
+        """Have a task written some time soon. Raises `StoreError` if the outbox is closed."""
+        with self._wake:
+            if self._closing:
+                raise StoreError(f"{self._path}: the outbox is closed")
+            self._waiting.append(task)
+            if self._idle:
+                self._wake.notify()
+
+    def play(self, task: Task) -> Future[Any]:
+        """Have a task written; done when it is on disk, or failed with a `StoreError`."""
+        done: Future[Any] = get_running_loop().create_future()
+        task.done = done
+        self.put(task)
+        return done
+
+    def close(self) -> None:
+        """Write what waits, and close the file. A second call does nothing."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _write_forever(self) -> None:
+        while waiting := self._next():
+            start = 0
+            while start < len(waiting):
+                end = _batch_end(waiting, start)
+                batch = waiting[start:end]
+                batch.sort(key=_kind)
+                self._answer(self._play(batch))
+                start = end
+        with contextlib.suppress(sqlite3.Error):  # what is committed stays; the next opening reads the log
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+    def _next(self) -> list[Task]:
+        """What waits, as soon as something does; empty when the outbox is closing and nothing is left."""
+        with self._wake:
+            while not self._waiting and not self._closing:
+                self._idle = True
+                self._wake.wait()
+            self._idle = False
+            waiting, self._waiting = self._waiting, []
+            return waiting
+
+    def _play(self, batch: Sequence[Task]) -> Answers:
+        """Write a batch; the answer to each task."""
+        try:
+            results: list[Any] = self._tidy() if batch[0].kind is Kind.TIDY else self._commit(batch)
+            return [(task.done, result, None) for task, result in zip(batch, results, strict=True)]
+        except Exception as error:  # whatever it is, the callers are told and the thread lives on
+            self._roll_back()
+            if len(batch) > 1 and _is_of_one(error):
+                half = len(batch) // 2
+                return self._play(batch[:half]) + self._play(batch[half:])
+            failure = self._failure(error)
+            return [(task.done, None, failure) for task in batch]
+
+    def _commit(self, batch: Sequence[Task]) -> list[Any]:
+        self._check_there()
+        begin(self._connection)
+        results: list[Any] = []
+        for kind, tasks in groupby(batch, _kind):
+            results += write(self._connection, kind, list(tasks))
+        self._connection.execute("COMMIT")
+        self._check_there()
+        return results
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # then SQLite has rolled back by itself
+                self._connection.execute("ROLLBACK")
+
+    def _failure(self, error: Exception) -> StoreError:
+        if isinstance(error, StoreError):
+            return error
+        if isinstance(error, sqlite3.Error):
+            return explain(self._path, error)
+        return StoreError(f"{self._path}: cannot be written: {type(error).__name__}: {error}")
+
+    def _check_there(self) -> None:
+        """A file that was deleted under us still takes writes, and nobody will ever read them."""
+        if self._lost is None and _identity(self._path) != self._identity:
+            self._lost = StoreError(
+                f"{self._path}: was deleted or replaced while it was in use; what it held is lost",
+                "start the server again: it makes a new file",
+            )
+        if self._lost is not None:
+            raise self._lost
+
+    def _tidy(self) -> list[bool]:
+        """Give free pages back to the disk and empty the log, as far as other processes let us; True if more is free.
+
+        A quarter of the file stays free for what comes next.
+        """
+        self._check_there()
+        free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]
+        pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
+        excess = min(free - max(_FREE_PAGES, (pages - free) // 3), _FREED_AT_ONCE)
+        if excess > 0:  # `execute` takes one step of this pragma, which is one page; a script takes them all
+            self._connection.executescript(f"PRAGMA incremental_vacuum({excess})")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return [excess == _FREED_AT_ONCE]
+
+    def _answer(self, answers: Answers) -> None:
+        loop = next((done.get_loop() for done, _, _ in answers if done is not None), None)
+        if loop is not None:
+            _tell(loop, answers)
+
+
+def _tell(loop: AbstractEventLoop, answers: Answers) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop ended without waiting: nobody is left to be told
+        loop.call_soon_threadsafe(_deliver, answers)
+
+
+def _deliver(answers: Answers) -> None:
+    """On the loop: wake those who wait."""
+    for done, result, failure in answers:
+        if done is None or done.done():  # nobody waits, or its task was cancelled
+            continue
+        if failure is None:
+            done.set_result(result)
+        else:
+            done.set_exception(type(failure)(str(failure), failure.hint))
+
+
+def _kind(task: Task) -> Kind:
+    return task.kind
+
+
+def _batch_end(waiting: Sequence[Task], start: int) -> int:
+    """Where the batch that begins at `start` ends: within its bounds, and with no two tasks that could change places.
+
+    Kinds are written in their order, so two tasks of one rollout share a batch only if theirs ascend.
+    """
+    last: dict[str, Kind] = {}
+    size = 0
+    for place in range(start, min(len(waiting), start + BATCH_TASKS)):
+        task = waiting[place]
+        size += task.size
+        if place > start and (size > BATCH_BYTES or last.get(task.attempt_id, -1) >= task.kind):
+            return place
+        if task.kind is Kind.TIDY:
+            return place if place > start else place + 1
+        last[task.attempt_id] = task.kind
+    return min(len(waiting), start + BATCH_TASKS)
+
+
+def _is_of_one(error: Exception) -> bool:
+    """True if one task alone may be to blame, or fewer of them may do: not the file, its lock, or its disk."""
+    if isinstance(error, StoreError):
+        return isinstance(error, Contradiction | NoRoom)
+    if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, 0)
+    return True
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Which file and which log lie there now; None for one that does not."""
+    found: list[tuple[int, int] | None] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            status = os.stat(name)  # noqa: PTH116 (twice a commit: a Path costs more than the call)
+            found.append((status.st_dev, status.st_ino))
+        except OSError:
+            found.append(None)
+    return tuple(found)
