@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.build.site import Site
 from runner.build.templates import compile_text
-from runner.datasets.dataset import Row
+from runner.datasets.dataset import DatasetError, Row
 from runner.datasets.prompt import label_of, messages_of, with_system
 from runner.records.message import Message
 from runner.templates.template import Template
@@ -33,8 +33,15 @@ class Prompts:
     def served(
         self, messages: Sequence[Message], row: Mapping[str, Any], where: str
     ) -> tuple[tuple[Message, ...], str | None]:
-        """The same for a request that brings its own messages; `row` is its metadata. Raises `DatasetError`."""
-        label = label_of(row, self.label, where=where)
+        """The same for a request that brings its own messages; `row` is its metadata. Raises `DatasetError`.
+
+        The label template was written for the dataset's columns. A request that lacks them keeps `row.ground_truth`, or
+        has no label: whoever grades elsewhere sends none.
+        """
+        try:
+            label = label_of(row, self.label, where=where)
+        except DatasetError:
+            label = label_of(row)
         return tuple(with_system(messages, row, self.system, where=where)), label
 
 

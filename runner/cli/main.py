@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "eval": ("eval", "Run a workflow on a dataset: resume, grade, summarise."),
         "plan": ("plan", "Say what `eval` would re-use, grade again and run, and why."),
         "regrade": ("regrade", "Grade a run again, without asking the policy."),
+        "serve": ("serve", "Serve a workflow to training controllers, whatever generation they speak."),
     },
     "Look": {
         "show": ("show", "Print a run, or the transcript of one rollout."),

@@ -81,8 +81,8 @@ _OUTSIDE = """
 ## From outside the file
 
 Later wins: `extends`, the file, the profile, the cell of a matrix, the variables below,
-`OSMOSIS_RUN__SECTION__KEY=value` (the value is TOML or a bare word), `--set section.key=value`. `osmosis-run explain KEY`
-says who set a key and what that overrode.
+`OSMOSIS_RUN__SECTION__KEY=value` (the value is TOML or a bare word), `--set section.key=value`. What set a key, and
+what that overrode, says `osmosis-run explain KEY`.
 
 A `.env` file beside the workflow file adds to the environment of the process: settings, the keys and secrets that the
 file names, and what tools and graders see. A variable that the process has wins over `.env`, and `.env` over `[env]`.

@@ -36,6 +36,9 @@ class ChatSection(Section):
     expects."""
     join_text: bool = True
     """Send a content of several text parts as one string, since some controllers keep only the first part."""
+    max_answer: Bytes = 8 * 2**20
+    """The longest answer that is read; a longer one fails the rollout. Reading holds up every other rollout for as
+    long as it takes, some milliseconds a MiB."""
 
 
 class CallbacksSection(Section):

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from runner.models.address import unsendable_header
 from runner.models.attempts import Persistence
 from runner.models.connections import Connections
+from runner.models.http1_parser import Answer, is_event_stream
 from runner.models.limiter import Limiter
 from runner.models.price import Price
 from runner.models.refusal import Refusals, Veil, place_of
@@ -159,12 +160,7 @@ class ChatModel:
             raise self._refusals.from_status(answer.status, answer.body, wait, answer.headers.get("location", ""))
         latency = self.clock.monotonic() - started
         try:
-            # What comes decides, not what was asked for: some stream unasked, and some do not though asked.
-            if not stream.began and is_stream(answer.body):
-                stream.feed(answer.body)
-            if stream.began or "text/event-stream" in answer.headers.get("content-type", "").lower():
-                return self._read(stream.result(), latency)
-            return self._read(parse_json(answer.body), latency)
+            return self._read(_value(answer, stream), latency)
         except ErrorFrame as frame:
             raise self._refusals.from_error(frame.error) from None
         except (ModelGarbled, StreamError) as error:
@@ -192,6 +188,18 @@ class ChatModel:
             self.url, headers, timeout=self.timeout, max_body=self.max_answer, connections=self.connections
         )
         return self._transport
+
+
+def _value(answer: Answer, stream: StreamedAnswer) -> Any:
+    """The JSON value of an answer. What came decides, not what was asked for: some stream unasked, some will not."""
+    body = answer.body
+    if body[:1] == b"{":
+        return parse_json(body)
+    if not stream.began and is_stream(body):
+        stream.feed(body)
+    if stream.began or is_event_stream(answer.status, answer.headers):
+        return stream.result()
+    return parse_json(body)
 
 
 class Endpoint(Protocol):

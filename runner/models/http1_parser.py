@@ -6,7 +6,7 @@ connection. Everything it holds is bounded by `MAX_HEAD` and the caller's limit 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -126,7 +126,7 @@ class ResponseParser:
             return bool(self._buffer)
         self._status = status
         self._headers = headers = _headers(lines)
-        if not (status == 200 and "text/event-stream" in headers.get("content-type", "").lower()):
+        if self._sink is not None and not is_event_stream(status, headers):
             self._sink = None
         self._choose_body(lines[0])
         return True
@@ -210,6 +210,11 @@ class ResponseParser:
         self._remaining -= len(part)
         if payload:
             self._take(payload)
+
+
+def is_event_stream(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether an answer says that it is a stream of events."""
+    return status == 200 and "text/event-stream" in headers.get("content-type", "").lower()
 
 
 def _status(line: str) -> int:

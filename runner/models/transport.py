@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from runner.models.address import Origin
 from runner.models.http1 import CrowdedError, Pool
 from runner.models.http1_connection import Bounds
-from runner.models.http1_parser import Answer, ProtocolError, Sink, TooLargeError
+from runner.models.http1_parser import Answer, ProtocolError, Sink, TooLargeError, is_event_stream
 from runner.models.letter import Letter, Proxies
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ class Session:
                 end = min(end, asyncio.get_running_loop().time() + bounds.body_wait)
                 await _read_some(response, bounds.size, end, answer)
             else:
-                streamed = response.status == 200 and "text/event-stream" in headers.get("content-type", "").lower()
                 async with asyncio.timeout_at(end):
-                    if sink is not None and streamed:
+                    if sink is not None and is_event_stream(response.status, headers):
                         await _read_events(response, bounds.size, sink)
                     else:
                         answer.body = await _read_whole(response, bounds.size)

@@ -20,8 +20,9 @@ from wsgiref.handlers import format_date_time
 
 from runner.serve.access import Access
 from runner.serve.admission import Answer
-from runner.serve.body import BodyLimits, Gone, Incoming, Message, Receive
+from runner.serve.body import Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
+from runner.telemetry.log_context import bind
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
@@ -65,7 +66,7 @@ class App:
     `faults` counts the answers 500: each is a bug of ours, logged with its traceback.
     """
 
-    def __init__(self, routes: Iterable[Route], access: Access, limits: BodyLimits, heard: Heard | None = None) -> None:
+    def __init__(self, routes: Iterable[Route], access: Access, heard: Heard | None = None) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._open: list[tuple[re.Pattern[bytes], dict[str, Route]]] = []
         by_path: dict[str, dict[str, Route]] = {}
@@ -79,7 +80,6 @@ class App:
             else:
                 self._fixed[path] = methods
         self._access = access
-        self.limits = limits
         self._heard = heard
         self._prefix = token_hex(6)
         self._number = count(1)
@@ -103,6 +103,8 @@ class App:
         try:
             route = self._route(request)
             endpoint = route.path
+            # For every line of the log from here on: the rollout's too, whose task begins in this one.
+            bind(request_id=request.request_id)
             if route.protected and not self._access.admits(scope["headers"]):
                 raise Refused(401, "Invalid or missing API key")
             answer = await route.responder(request)

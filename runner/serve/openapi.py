@@ -164,7 +164,8 @@ def docs_page(api: Mapping[str, Any]) -> bytes:
             required = body.get("required", ())
             fields = ", ".join(f"<b>{name}</b>" if name in required else name for name in body.get("properties", ()))
             answers = "".join(
-                f"<li>{status} {escape(answer['description'])}</li>" for status, answer in operation["responses"].items()
+                f"<li>{status} {escape(answer['description'])}</li>"
+                for status, answer in operation["responses"].items()
             )
             rows.append(
                 f"<section><h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(operation['summary'])}</p>"

@@ -48,7 +48,7 @@ class Face:
     starts: Mapping[str, Chooser]
     limits: BodyLimits
     health: Callable[[], Awaitable[Mapping[str, Any]]]
-    metrics: Callable[[str], tuple[bytes, str]] | None = None
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
     started: Callable[[str, int], None] | None = None
     has_key: bool = False
     instance_id: str = ""
@@ -145,7 +145,7 @@ async def _platform_health(face: Face, request: Request) -> Answer:
 async def _metrics(face: Face, request: Request) -> Answer:
     if face.metrics is None:
         raise Refused(404, "Not Found")
-    text, content_type = face.metrics(request.header(b"accept"))
+    text, content_type = await face.metrics(request.header(b"accept"))
     return Answer(200, text, {"content-type": content_type})
 
 

@@ -23,7 +23,9 @@ _URL = re.compile(
     r"(?P<query>\?[!-\"$-\[\]-~]*)?",
     re.ASCII,
 )
-_PATTERN = re.compile(r"(?P<scheme>[a-z*]+)://(?P<host>\[[^\]/@]+\]|[^:/@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?(?P<path>/.*)?")
+_PATTERN = re.compile(
+    r"(?P<scheme>[a-z*]+)://(?P<host>\[[^\]/@]+\]|[^:/@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?(?P<path>/.*)?"
+)
 _DOTS = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|$)", re.IGNORECASE)
 _MAY_HAVE_DOTS = re.compile(r"/\.|%[25]")
 

@@ -70,6 +70,14 @@ class Asked:
         await self._model.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """The bytes of an answer with status 200, as they are."""
+
+    body: bytes
+    kind: str = "application/json"
+
+
 def _spec(tool: Mapping[str, Any]) -> ToolSpec:
     function = tool["function"]
     return ToolSpec(function["name"], function.get("description") or "", function.get("parameters") or {})
@@ -106,6 +114,8 @@ def _whole(asked: Mapping[str, Any], said: Completion) -> dict[str, Any]:
 
 def spoken(history: History, asked: dict[str, Any], said: Any, *, token_ids: bool) -> tuple[bytes, str]:
     """An answer as the controller of this dialect sends it: the body and its content type. Raises TypeError."""
+    if isinstance(said, Raw):
+        return said.body, said.kind
     wants_ids = {"logprobs": True, "return_token_ids": True} if token_ids else {}
     answer = completion({**asked, **wants_ids}, said, token_ids=token_ids)
     if history.dialect == AGENT_LOOP:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from pydantic_core import to_json
 
 from runner.models.http1 import Pool
+from runner.models.http1_connection import Bounds
 from runner.models.http1_parser import Answer, ProtocolError
 
 _LARGEST = 64 * 1024 * 1024
@@ -41,7 +42,7 @@ class Client:
         lines = [f"{method} {self._base}{path} HTTP/1.1", *(f"{name}: {text}" for name, text in ours.items() if text)]
         head = "\r\n".join(lines).encode("utf-8") + b"\r\ncontent-length: %d\r\n\r\n" % len(body)
         try:
-            return await self._pool.post((head, body), self._timeout, _LARGEST)
+            return await self._pool.post((head, body), Bounds(self._timeout, _LARGEST))
         except TimeoutError:
             raise Unreachable(f"{method} {path}: no answer within {self._timeout:g} s") from None
         except (OSError, ProtocolError) as error:

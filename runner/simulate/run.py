@@ -116,7 +116,7 @@ class Simulation:
                 raise error
 
     def _events(self, controller: Controller, ledger: Ledger, load: Load, tell: Callable[[Load], None]) -> list[Any]:
-        events: list[Any] = [_at(spell.at, lambda s=spell: controller.away(s.seconds)) for spell in self._options.away]
+        events: list[Any] = [_away(spell, controller) for spell in self._options.away]
         events += [_pause(spell, controller) for spell in self._options.pauses]
         if self._options.kill_after is not None and self._server is not None:
             events.append(self._kill(self._server, ledger, self._options.kill_after, load))
@@ -145,9 +145,9 @@ class Simulation:
                 return
 
 
-async def _at(seconds: float, act: Callable[[], Any]) -> None:
-    await asyncio.sleep(seconds)
-    await act()
+async def _away(spell: Spell, controller: Controller) -> None:
+    await asyncio.sleep(spell.at)
+    await controller.away(spell.seconds)
 
 
 async def _pause(spell: Spell, controller: Controller) -> None:

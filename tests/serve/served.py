@@ -75,11 +75,15 @@ async def health() -> Mapping[str, Any]:
     return {"status": "ok", "concurrency": {"max_concurrent": 4, "queued": 0, "running": 0}}
 
 
+async def metrics(accept: str) -> tuple[bytes, str]:
+    return b"up 1\n", "text/plain"
+
+
 def make_app(engine: FakeEngine, key: str | None = None, limits: BodyLimits | None = None, **face: Any) -> App:
     limits = limits or BodyLimits(most=100_000, seconds=0.5)
     named = {path: (lambda body: Named("any")) for path in ("/rollout", "/v1/rollout/init")}
-    made = Face(named, limits, health, metrics=lambda accept: (b"up 1\n", "text/plain"), has_key=key is not None, **face)
-    return App(routes(engine, made), Access(key), limits)
+    made = Face(named, limits, health, metrics=metrics, has_key=key is not None, **face)
+    return App(routes(engine, made), Access(key))
 
 
 @asynccontextmanager
@@ -102,6 +106,11 @@ async def serving(app: App, **hypercorn: Any) -> AsyncIterator[int]:
         await served
 
 
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """`python served.py [drain] [drains] [left]`: a whole worker process; says its URL."""
     drain, drains, left = (float(word) for word in [*sys.argv[1:], *["5", "0", "0"][len(sys.argv) - 1 :]])
@@ -113,11 +122,9 @@ def main() -> None:
         yield FakeHouse(make_app(engine), engine, drains, int(left))
 
     async def work() -> int:
-        settings = Serving(drain=drain, ready=lambda: print(url_of(sockets[0], {}), flush=True))
+        settings = Serving(drain=drain, ready=lambda: say(url_of(sockets[0], {})))
         return await run_worker(open_house, sockets, settings)
 
-    if "--uvloop" in sys.argv:
-        raise SystemExit(2)
     sys.exit(3 if asyncio.run(work()) else 0)
 
 

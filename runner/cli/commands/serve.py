@@ -1,0 +1,184 @@
+"""`osmosis-run serve`: a workflow file as a rollout server that controllers of any generation drive.
+
+stdout is data: one line of JSON with the server's `url` and `pid`, written when it answers. All else is stderr's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runner.cli.console import Console, console
+from runner.cli.exit import CommandError, Exit
+from runner.cli.listening import cannot_listen
+from runner.cli.open_files import allow_open_files
+from runner.cli.options import file_argument, locate, profile_option, set_option
+
+if TYPE_CHECKING:
+    from runner.build.plan import Plan
+    from runner.config.layers import Override
+    from runner.config.serve import ServeSection
+    from runner.serve.house import Asked, OpenHouse
+
+_FILES_PER_ROLLOUT = 2
+"""A connection to the chat endpoint, and one that a start or a callback came and went by."""
+
+
+@click.command("serve")
+@file_argument
+@click.option("--host", metavar="ADDRESS", help="Where to listen: `[serve] host`.")
+@click.option("--port", type=click.IntRange(0, 65535), help="`[serve] port`. 0 takes a free one.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes behind the port.")
+@click.option("--reload", is_flag=True, help="Start again when the file or code beside it changes. For development.")
+@click.option("--log", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Write the events of each rollout to a file of its own in DIR.")  # fmt: skip
+@click.option("--listening", hidden=True, metavar="FD,...", help="Sockets that listen already, from --reload.")
+@profile_option
+@set_option
+def command(workflow: Path, reload: bool, log: Path | None, listening: str | None, **asked: Any) -> int:
+    """Serve the workflow of FILE to controllers until SIGTERM or Ctrl-C.
+
+    The first signal drains: nothing new is accepted, and what plays may end within `[serve] drain`. The second ends
+    the process at once; what was accepted goes on after the next start. Exit codes: 0 all ended, 3 some did not,
+    130 ended at once.
+    """
+    shell = console()
+    if reload:
+        from runner.cli.reload import reloading
+
+        return reloading(shell, locate(workflow), asked["profile"], asked["overrides"], _settings(asked))
+    plan = _plan(workflow, asked["profile"], asked["overrides"], _settings(asked))
+    section = plan.config.serve
+    if section.workers > 1:
+        raise CommandError("this version serves with one worker", "leave out `--workers` and `[serve] workers`")
+    sockets = _sockets(section, plan, listening)
+    if warning := allow_open_files(_FILES_PER_ROLLOUT * section.max_concurrent):
+        shell.warn(warning)
+    return _serve(plan, sockets, _asked(plan, log), shell)
+
+
+def _settings(asked: dict[str, Any]) -> list[Override]:
+    """The options that stand for keys of the file."""
+    from runner.config.layers import Override
+
+    found = [(key, asked[key]) for key in ("host", "port", "workers") if asked[key] is not None]
+    return [Override.from_option(f"serve.{key}", value, f"--{key} {value}") for key, value in found]
+
+
+def _plan(workflow: Path, profile: str | None, overrides: Sequence[str], settings: Sequence[Override]) -> Plan:
+    """The plan, with what only a server needs checked, too. Raises `ConfigError`."""
+    from runner.build.plan import build
+    from runner.config.check import check
+    from runner.config.layers import Override
+    from runner.config.load import inspect_file
+    from runner.diag.diagnostic import ConfigError
+
+    loaded = inspect_file(
+        locate(workflow), overrides=[*map(Override.from_set, overrides), *settings], profile=profile
+    )
+    check(loaded, serving=True)
+    if loaded.report.errors or loaded.config is None:
+        raise ConfigError(loaded.report)
+    return build(loaded.config)
+
+
+def _sockets(section: ServeSection, plan: Plan, listening: str | None) -> list[socket.socket]:
+    from runner.serve.server import BACKLOG, listen
+
+    if listening:
+        return [socket.socket(fileno=int(number)) for number in listening.split(",")]
+    try:
+        return listen(section.host, section.port, plan.config.serve.hypercorn.get("backlog", BACKLOG))
+    except OSError as error:
+        raise cannot_listen(error, section.host, section.port) from None
+
+
+def _asked(plan: Plan, log: Path | None) -> Asked:
+    from runner import __version__
+    from runner.serve.house import Asked
+
+    config = plan.config
+    around = {**config.dotenv, **os.environ}
+    key = None if config.serve.api_key is None else around.get(config.serve.api_key.env, "")
+    required = (around.get(name, "") for name in config.secrets.required)
+    return Asked(key, tuple(value for value in (key, *required) if value), log, __version__)
+
+
+def _serve(plan: Plan, sockets: list[socket.socket], asked: Asked, shell: Console) -> int:
+    from contextlib import asynccontextmanager
+
+    from runner.cli.event_loop import run_async
+    from runner.config.hypercorn import hypercorn_settings
+    from runner.serve.house import open_house
+    from runner.serve.server import CannotServe, Serving, run_worker, url_of
+    from runner.telemetry.logs import configure
+
+    section = plan.config.serve
+    hypercorn = hypercorn_settings(plan.config)
+    url = url_of(sockets[0], hypercorn)
+    opened: list[OpenHouse] = []
+
+    @asynccontextmanager
+    async def house(worker: int) -> Any:
+        async with open_house(plan, asked, worker) as found:
+            opened.append(found)
+            yield found
+
+    def ready() -> None:
+        shell.print_json({"url": url, "pid": os.getpid()}, indent=None)
+        _tell(shell, plan, asked, opened[0], url)
+
+    def draining() -> None:
+        load = opened[0].engine.load()
+        text = f"draining: {load.running} rollouts play, {load.queued} wait; they have {section.drain:g} s"
+        shell.say(text + "; a second signal ends at once")
+
+    format = section.log
+    logs = configure(format.level, format.format, format.timestamp, format.caller, secrets=asked.secrets)
+    try:
+        serving = Serving(section.drain, hypercorn, ready, draining)
+        left = run_async(run_worker(house, sockets, serving), _loop_factory())
+    except CannotServe as error:
+        raise CommandError(str(error), error.hint) from None
+    finally:
+        logs.close()
+    if left:
+        after = "they play again" if section.on_restart == "run" else "they are reported as failed"
+        shell.err(f"{left} rollouts could not be finished; after the next start {after}")
+        return Exit.INCOMPLETE
+    return Exit.OK
+
+
+def _loop_factory() -> Any:
+    """uvloop's loop where it is installed: it writes head and body of an answer at once (`benchmarks/servers.py`)."""
+    import asyncio
+
+    try:
+        import uvloop
+    except ImportError:  # not made for Windows
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _tell(shell: Console, plan: Plan, asked: Asked, house: OpenHouse, url: str) -> None:
+    """What a person who has just started it wants to know."""
+    section = plan.config.serve
+    if section.api_key is not None:
+        key = f"`{section.api_key.env}`, as `Authorization: Bearer …`"
+    else:
+        key = "none asked for"
+    state = os.path.relpath(section.state.path)
+    dialects = "agent-loop, multi-sample, single-sample" if section.dialect == "auto" else section.dialect
+    shell.say(f"{shell.talk.bold(plan.name)} is served at {shell.talk.name(url)}, until Ctrl-C")
+    shell.say(f"  dialects   {dialects}")
+    shell.say(f"  key        {key}")
+    shell.say(f"  at once    {section.max_concurrent}, and {section.max_queue} may wait")
+    shell.say(f"  state      {state if not state.startswith('..') else section.state.path}")
+    if house.recovered or house.owed:
+        shell.say(f"  recovered  {house.recovered} rollouts, {house.owed} callbacks still owed")
+    shell.say(f"\ntry: curl {url}/health")
