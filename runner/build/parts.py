@@ -46,6 +46,6 @@ def assemble(site: Site) -> Parts:
 
 
 def _set_environment(site: Site) -> None:
-    """`.env`, then `[env]`, before any user code is imported; what the process already has wins."""
-    for name, value in (*site.config.dotenv.items(), *site.config.env.items()):
+    """`[env]`, before any user code is imported; what the process already has wins."""
+    for name, value in site.config.env.items():
         os.environ.setdefault(name, value)

@@ -83,6 +83,10 @@ class Console:
         """Print data to stdout."""
         self._stdout.write(text + end)
 
+    def flush(self) -> None:
+        """Hand what was printed to whoever reads stdout, now: a script may wait for it."""
+        self._stdout.flush()
+
     def say(self, text: str = "") -> None:
         """Talk on stderr; silent with --quiet."""
         if not self.quiet:

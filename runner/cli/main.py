@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "explain": ("explain", "Say the value of a key, where it came from, what it overrode."),
         "render": ("render", "Print the exact first request that a row would send."),
         "schema": ("schema", "Print or write the JSON Schemas of the file formats."),
+        "simulate": ("simulate", "Play a training cluster: load, faults, conformance, parity."),
         "model-server": ("model_server", "Serve a file's scripted model over HTTP, for demos and tests."),
     },
 }

@@ -86,7 +86,7 @@ class RolloutConfig(Section):
 
     @property
     def dotenv(self) -> Mapping[str, str]:
-        """The variables of the `.env` file beside the file: set before `[env]`, where the process has none of them."""
+        """The first generation's variables in the `.env` file beside the file; nothing else is read from there."""
         return self._dotenv
 
     @property

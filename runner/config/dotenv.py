@@ -1,19 +1,20 @@
-"""`read_dotenv`: the `.env` file beside a workflow file, each entry with its place.
+"""`read_dotenv`: the settings of a server in the `.env` file beside a workflow file, each with its place.
 
-Strict where others guess: a line that is no entry is a finding, never a variable less. Findings show a copy of the text
-without values, because any of them may be a secret.
+Everything else in that file is left alone: it is no way for keys, secrets or user code's variables to come in unseen.
+A line that is no entry is a finding, an error where it may cost a setting. Findings show a copy of the text without
+values, because any of them may be a secret.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from runner.config.layers import Spot
-from runner.diag.diagnostic import Diagnostic, Place, Report, Source
+from runner.diag.diagnostic import Diagnostic, Place, Report, Severity, Source
 
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*(?P<equals>=?)[ \t]*")
 _BLANK = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?=\n|\Z)")
@@ -35,8 +36,10 @@ class Entry:
     spot: Spot
 
 
-def read_dotenv(file: FilePath, shown: str, report: Report, environ: Mapping[str, str]) -> list[Entry]:
-    """The entries of `file`, called `shown` in findings; none when there is no such file.
+def read_dotenv(
+    file: FilePath, shown: str, report: Report, environ: Mapping[str, str], wanted: Callable[[str], bool]
+) -> list[Entry]:
+    """The entries of `file`, called `shown` in findings, whose names are `wanted`; none when there is no such file.
 
     `NAME=value`, `export NAME=value`, `'as it is'`, `"with \\n and ${OTHER}"`, comments behind `#`. `${OTHER}` is a
     variable of `environ` or of an earlier entry, `${OTHER:-default}` has a default. What cannot be read is a finding.
@@ -44,7 +47,7 @@ def read_dotenv(file: FilePath, shown: str, report: Report, environ: Mapping[str
     if not file.is_file():  # a folder of that name is somebody's virtual environment
         return []
     text = _text(file, shown, report)
-    return [] if text is None else _Reading(Source(shown, text), report, environ).entries()
+    return [] if text is None else _Reading(Source(shown, text), report, environ, wanted).entries()
 
 
 def _text(file: FilePath, shown: str, report: Report) -> str | None:
@@ -52,17 +55,19 @@ def _text(file: FilePath, shown: str, report: Report) -> str | None:
         raw = file.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        report.add(Diagnostic("not-readable", f"`{shown}` cannot be read: {reason}", _start(shown)))
+        message = f"`{shown}` cannot be read: {reason}"
+        report.add(Diagnostic("not-readable", message, _start(shown), severity="warning"))
         return None
     if b"\0" in raw:
-        report.add(Diagnostic("bad-encoding", f"`{shown}` is a binary file", _start(shown), helps=(_SAVE,)))
+        message = f"`{shown}` is a binary file"
+        report.add(Diagnostic("bad-encoding", message, _start(shown), helps=(_SAVE,), severity="warning"))
         return None
     try:
         return raw.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"`{shown}` is not UTF-8: byte 0x{raw[error.start]:02x} on line {line}"
-        report.add(Diagnostic("bad-encoding", message, _start(shown), helps=(_SAVE,)))
+        report.add(Diagnostic("bad-encoding", message, _start(shown), helps=(_SAVE,), severity="warning"))
         return None
 
 
@@ -71,11 +76,14 @@ def _start(shown: str) -> Place:
 
 
 class _Reading:
-    def __init__(self, source: Source, report: Report, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: Source, report: Report, environ: Mapping[str, str], wanted: Callable[[str], bool]
+    ) -> None:
         self.source = source
         self.text = source.text
         self.report = report
         self.environ = environ
+        self.wanted = wanted
         self.known: dict[str, str] = {}
 
     def entries(self) -> list[Entry]:
@@ -87,7 +95,7 @@ class _Reading:
                 entry, end = self.entry(at)
                 if entry is not None:
                     self.known[entry.name] = entry.value
-                    found.append(entry)
+                    found += [entry] if self.wanted(entry.name) else []
                 at = end
             else:
                 at = blank.end()
@@ -105,23 +113,23 @@ class _Reading:
         if not name["equals"]:
             self.bad(name.start("name"), line_end, "no `=` follows the name", "write `NAME=value`")
             return None, line_end
-        value = self.value(name.end(), line_end)
+        value = self.value(name.end(), line_end, self.wanted(name["name"]))
         if isinstance(value, int):
             return None, value
         text, start, end = value
         key = Place(self.source, name.start("name"), name.end("name"))
         return Entry(name["name"], text, Spot(key, Place(self.source, start, end))), self.line_end(end)
 
-    def value(self, start: int, line_end: int) -> tuple[str, int, int] | int:
+    def value(self, start: int, line_end: int, wanted: bool) -> tuple[str, int, int] | int:
         """The value that begins at `start` and the range of its words; a finding and where to go on if it is broken."""
         if self.text[start : start + 1] not in ("'", '"'):
             bare = _BARE.match(self.text, start)
             written = "" if bare is None or self.text[start:line_end].startswith("#") else bare.group().rstrip()
-            text = self.expanded(written, start)
+            text = self.expanded(written, start, wanted)
             return line_end if text is None else (text, start, start + len(written))
         quoted = _QUOTED.match(self.text, start)
         if quoted is None:
-            self.bad(start, start + 1, "this quote is never closed", "close it")
+            self.bad(start, start + 1, "this quote is never closed", "close it", lost=len(self.text))
             return len(self.text)  # what follows may be the rest of the value, which is nobody's business
         if _BLANK.match(self.text, quoted.end()) is None:
             end = self.line_end(quoted.end())
@@ -129,10 +137,10 @@ class _Reading:
             return end
         if quoted["single"] is not None:
             return quoted["single"].replace("\r\n", "\n"), start, quoted.end()
-        text = self.expanded(quoted["double"], start + 1, quoted=True)
+        text = self.expanded(quoted["double"], start + 1, wanted, quoted=True)
         return self.line_end(quoted.end()) if text is None else (text.replace("\r\n", "\n"), start, quoted.end())
 
-    def expanded(self, written: str, start: int, *, quoted: bool = False) -> str | None:
+    def expanded(self, written: str, start: int, wanted: bool, *, quoted: bool = False) -> str | None:
         """`written` with its variables put in and, in double quotes, its escapes undone."""
         parts: list[str] = []
         done = 0
@@ -144,6 +152,8 @@ class _Reading:
                 continue
             known: str | None = self.known.get(found["name"], found["default"])
             value = self.environ.get(found["name"], known)
+            if value is None and not wanted:
+                return None
             if value is None:
                 message = f"the variable `{found['name']}` is not set"
                 label = f"`${{{found['name']}:-default}}` has a default, single quotes keep `$` as it is"
@@ -156,9 +166,13 @@ class _Reading:
         end = self.text.find("\n", at)
         return len(self.text) if end < 0 else end
 
-    def bad(self, start: int, end: int, message: str, label: str) -> None:
+    def bad(self, start: int, end: int, message: str, label: str, lost: int | None = None) -> None:
+        """A finding; an error if a setting stands on its line, or in what is `lost` up to that offset."""
+        line = self.text.rfind("\n", 0, start) + 1
+        names = re.findall(r"\w+", self.text[line : lost or self.line_end(start)])
+        severity: Severity = "error" if any(map(self.wanted, names)) else "warning"
         place = Place(Source(self.source.name, _masked(self.text, start, end)), start, max(end, start + 1))
-        self.report.add(Diagnostic("dotenv-syntax", message, place, label))
+        self.report.add(Diagnostic("dotenv-syntax", message, place, label, severity=severity))
 
 
 def _unescaped(pair: str) -> str:

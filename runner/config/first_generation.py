@@ -144,6 +144,12 @@ def all_settings() -> dict[str, Setting]:
     return {**{PREFIX + name: setting for name, setting in SETTINGS.items()}, **RESERVED}
 
 
+def is_setting(name: str) -> bool:
+    """Whether a variable of this name is, or looks like, one of the SDK's settings."""
+    name = name.upper()
+    return name in RESERVED or (name.startswith(PREFIX) and name.removeprefix(PREFIX).startswith(_FAMILIES))
+
+
 def serve_keys(variables: Iterable[Variable], report: Report) -> list[Override]:
     """The settings of those variables that the SDK knows; unknown ones and unfit values are findings.
 
@@ -152,11 +158,9 @@ def serve_keys(variables: Iterable[Variable], report: Report) -> list[Override]:
     found: list[Override] = []
     for variable in variables:
         name = variable.name.upper()
-        setting = RESERVED.get(name)
-        if name.startswith(PREFIX) and name.removeprefix(PREFIX).startswith(_FAMILIES):
-            setting = SETTINGS.get(name.removeprefix(PREFIX))
-            if setting is None:
-                report.add(_unknown(variable, name))
+        setting = RESERVED.get(name) or SETTINGS.get(name.removeprefix(PREFIX) if name.startswith(PREFIX) else "")
+        if setting is None and is_setting(name):
+            report.add(_unknown(variable, name))
         text = variable.value.strip()
         if setting is None or not text:
             continue

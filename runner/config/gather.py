@@ -13,7 +13,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from runner.config.dotenv import read_dotenv
-from runner.config.first_generation import serve_keys
+from runner.config.first_generation import is_setting, serve_keys
 from runner.config.layers import (
     ABSENT,
     Origins,
@@ -42,7 +42,6 @@ class Gathered:
     origins: Origins
     complete: bool
     dotenv: dict[str, str] = field(default_factory=dict)
-    """The variables of the `.env` file beside the workflow file, whatever the process has."""
 
 
 def gather(
@@ -141,13 +140,14 @@ class _Gathering:
                 self.put(path, Setting(choice.value, f"matrix {cell.name}", found[1].folder, found[1].placed, where))
 
     def environment(self, environ: Mapping[str, str], dotenv: FilePath) -> None:
-        """Put what the environment sets over the tree, `.env` first."""
-        entries = read_dotenv(self.result.file.parent / ".env", str(dotenv), self.report, environ)
+        """Put what the environment sets over the tree. Of `.env`, only the first generation's variables are read."""
+        folder = self.result.file.parent
+        entries = read_dotenv(folder / ".env", str(dotenv), self.report, environ, is_setting)
         self.result.dotenv = {entry.name: entry.value for entry in entries}
-        beside = [Variable(one.name, one.value, one.spot, self.result.file.parent) for one in entries]
-        variables = [*beside, *of_process(environ)]
-        self.overrides(serve_keys(variables, self.report), "environment")
-        self.overrides(named_keys(variables, self.result.tree), "environment")
+        beside = [Variable(one.name, one.value, one.spot, folder) for one in entries]
+        process = list(of_process(environ))
+        self.overrides(serve_keys([*beside, *process], self.report), "environment")
+        self.overrides(named_keys(process, self.result.tree), "environment")
 
     def overrides(self, overrides: Sequence[Override], layer: str) -> None:
         for override in overrides:

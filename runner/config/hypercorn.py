@@ -119,7 +119,7 @@ def _value(config: RolloutConfig, name: str, value: Any, environ: Mapping[str, s
         folder = config.folder if config.file is None else config.origins.folder(("serve", "hypercorn", name))
         return str((folder / value).resolve())
     if kind == "secret":
-        return environ.get(value["env"]) or config.dotenv.get(value["env"])
+        return environ.get(value["env"])
     if kind == "verify":
         import ssl  # 10 ms that only a server with client certificates pays
 

@@ -62,8 +62,7 @@ def inspect_file(
     report = Report()
     path = FilePath(path)
     gathered = gather(path, report, overrides=overrides, profile=profile, cell=cell, environ=environ)
-    around = {**gathered.dotenv, **environ}
-    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, profile=profile, environ=around)
+    loaded = Loaded(path, None, gathered.tree, gathered.origins, report, profile=profile, environ=environ)
     if gathered.complete:
         loaded.config = _validate(loaded, gathered)
     return loaded

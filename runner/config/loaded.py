@@ -29,7 +29,6 @@ class Loaded:
     """Paths with an error that is no refusal of the models: they stay in the config."""
     profile: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
-    """The process's variables over those of `.env`."""
 
     def is_broken(self, path: Path) -> bool:
         """Whether `path`, something around it or something in it has an error already."""

@@ -31,11 +31,12 @@ max_messages      = "8MiB"                 # default: all are sent
 archive           = "archive"              # trajectory, diagnostics and artifacts of each rollout; default: none
 
 [serve.chat]                               # to the endpoint that the controller names
-timeout   = "5m"
-retries   = { attempts = 4, max_wait = "30s" }
-base_wait = "500ms"                        # before the second try, then twice as long each time
-stream    = "auto"                         # "auto" | true | false
-join_text = true                           # text parts become one string
+timeout    = "5m"
+retries    = { attempts = 4, max_wait = "30s" }
+base_wait  = "500ms"                       # before the second try, then twice as long each time
+stream     = "auto"                        # "auto" | true | false
+join_text  = true                          # text parts become one string
+max_answer = "8MiB"                        # a longer answer fails the rollout
 
 [serve.callbacks]                          # results, until they are acknowledged
 timeout     = "10s"
@@ -84,10 +85,11 @@ Later wins: `extends`, the file, the profile, the cell of a matrix, the variable
 `OSMOSIS_RUN__SECTION__KEY=value` (the value is TOML or a bare word), `--set section.key=value`. What set a key, and
 what that overrode, says `osmosis-run explain KEY`.
 
-A `.env` file beside the workflow file adds to the environment of the process: settings, the keys and secrets that the
-file names, and what tools and graders see. A variable that the process has wins over `.env`, and `.env` over `[env]`.
+Of a `.env` file beside the workflow file only the variables of the table below are read, and the process's own win over
+them; `explain` shows both. Nothing else comes out of it: no `OSMOSIS_RUN__` key, no API key or secret, nothing that
+tools and graders see. What a run was given is what its process was given; `set -a; . ./.env` gives it all.
 Its lines are `NAME=value`, `export NAME=value`, `NAME='as it is'`, `NAME="with \\n and ${OTHER}"`, `${OTHER:-default}`,
-and comments behind `#`; a line that is none of these is an error.
+and comments behind `#`; a line that is none of these is a warning, and an error if one of these names stands on it.
 
 ### Variables of the first generation
 

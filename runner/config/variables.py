@@ -1,6 +1,6 @@
-"""What the process environment and the `.env` file beside the workflow file set: `OSMOSIS_RUN__SECTION__KEY=value`.
+"""`Variable`: one of the environment or of `.env`, with its place. `OSMOSIS_RUN__SECTION__KEY=value` sets any key.
 
-A variable of the process wins over the same one in `.env`; `explain` shows both.
+What a variable of the first generation sets, `first_generation` knows; of `.env` only those count.
 """
 
 from __future__ import annotations

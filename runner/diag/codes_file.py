@@ -221,10 +221,10 @@ FILE_CODES = (
     Code(
         "dotenv-syntax",
         "a line of the `.env` file is no entry",
-        "The `.env` file beside the workflow file holds variables, one a line: NAME=value, with quotes where the "
-        "value has spaces at its ends, quotes or ` #`. A line that cannot be read would be a variable less, so it "
-        "is an error.",
-        "# in .env\nOPENAI_API_KEY",
+        "The `.env` file beside the workflow file may hold OSMOSIS_ROLLOUT_ variables, one a line: NAME=value, with "
+        "quotes where the value has spaces at its ends, quotes or ` #`. A line that cannot be read may be a setting "
+        "less: an error where such a name stands on it, else a warning.",
+        "# in .env\nOSMOSIS_ROLLOUT_LOG_LEVEL info",
         "Write NAME=value; put a value in single quotes to keep it as it is.",
     ),
 )

@@ -22,7 +22,6 @@ from runner.serve.access import Access
 from runner.serve.admission import Answer
 from runner.serve.body import Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
-from runner.telemetry.log_context import bind
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
@@ -103,8 +102,6 @@ class App:
         try:
             route = self._route(request)
             endpoint = route.path
-            # For every line of the log from here on: the rollout's too, whose task begins in this one.
-            bind(request_id=request.request_id)
             if route.protected and not self._access.admits(scope["headers"]):
                 raise Refused(401, "Invalid or missing API key")
             answer = await route.responder(request)

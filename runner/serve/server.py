@@ -127,6 +127,7 @@ def hypercorn_config(settings: Mapping[str, Any], sockets: Sequence[socket.socke
 
     config = Config()
     config.errorlog = logging.getLogger("hypercorn.error")
+    config.errorlog.setLevel(logging.WARNING)  # where it runs is said by who started it
     for name, value in {**_SETTINGS, **settings}.items():
         if name not in ("debug", "pid_path"):  # ours to do: see `run_worker`
             setattr(config, name, value)

@@ -65,9 +65,7 @@ class Bench:
         self.ledger.answered(history, answer.status, answer.headers, answer.body)
         return answer
 
-    async def start(
-        self, ask: Ask, *, script: Mapping[str, Sequence[str]] | None = None, reply: Any = None
-    ) -> History:
+    async def start(self, ask: Ask, *, script: Mapping[str, Sequence[str]] | None = None, reply: Any = None) -> History:
         """Start a rollout that must be accepted."""
         history = self.expect(ask, script=script, reply=reply)
         answer = await self.post(history)
@@ -86,9 +84,7 @@ class Bench:
             raise CaseFailed(f"no verdict within {patience:g} s; {heard}, {history.chats} chat calls") from None
         return history
 
-    async def play(
-        self, ask: Ask, *, script: Mapping[str, Sequence[str]] | None = None, reply: Any = None
-    ) -> History:
+    async def play(self, ask: Ask, *, script: Mapping[str, Sequence[str]] | None = None, reply: Any = None) -> History:
         """Start a rollout and wait for its verdict."""
         return await self.verdict(await self.start(ask, script=script, reply=reply))
 

@@ -72,7 +72,8 @@ def _speed(facts: Mapping[str, Any], style: Style) -> list[str]:
 
 
 def _row(name: str, cells: Any, paint: Any = str) -> str:
-    return paint(f"{_INDENT}{name:<{_NAME}}" + "".join(f"{cell:>12}" for cell in cells))
+    painted: str = paint(f"{_INDENT}{name:<{_NAME}}" + "".join(f"{cell:>12}" for cell in cells))
+    return painted
 
 
 def _outcomes(facts: Mapping[str, Any], style: Style) -> list[str]:

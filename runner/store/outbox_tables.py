@@ -188,10 +188,15 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    if _version(connection) < len(MIGRATIONS):  # or nothing is written: a full disk still opens
+        _migrate(connection, path)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     begin(connection)
     try:
         _refuse_strangers(connection, path)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = _version(connection)
         for migration in MIGRATIONS[version:]:
             for statement in migration.split(";"):
                 connection.execute(statement)
@@ -204,9 +209,14 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if application != APPLICATION and not (empty and application == version == 0):
         raise StoreError(f"{path}: is a database of another program", _OTHER)

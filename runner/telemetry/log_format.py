@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from runner.telemetry.log_context import current
+from runner.telemetry.redaction import Redaction
 
 Format = Literal["console", "json", "plain"]
 
@@ -54,34 +55,36 @@ def failure(record: logging.LogRecord) -> str:
 class JsonFormat:
     """`level`, `logger`, `event`, `timestamp` (UTC, milliseconds, Z), `caller`, the context, `exception`."""
 
-    def __init__(self, timestamp: bool, caller: bool) -> None:
-        self._timestamp, self._caller = timestamp, caller
+    def __init__(self, timestamp: bool, caller: bool, redact: Redaction) -> None:
+        self._timestamp, self._caller, self._redact = timestamp, caller, redact
 
     def __call__(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"level": record.levelname.lower(), "logger": record.name, "event": told(record)}
+        event = self._redact(told(record))
+        line: dict[str, Any] = {"level": record.levelname.lower(), "logger": record.name, "event": event}
         if self._timestamp:
             moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
             line["timestamp"] = moment.replace("+00:00", "Z")
         if self._caller:
             line["caller"] = _caller(record)
         for name, value in fields(record).items():
-            line.setdefault(name, value)
+            line.setdefault(name, self._redact.field(name, value))
         if detail := failure(record):
-            line["exception"] = detail
-        return json.dumps(line, ensure_ascii=False, default=str, skipkeys=True)
+            line["exception"] = self._redact(detail)
+        return json.dumps(line, ensure_ascii=False)
 
 
 class LineFormat:
     """The message first for the eye, the fields as `name=value` after it, a traceback below it, indented."""
 
-    def __init__(self, timestamp: bool, caller: bool, colour: bool | None = None) -> None:
+    def __init__(self, timestamp: bool, caller: bool, redact: Redaction, colour: bool | None = None) -> None:
         """`colour` None is the plain format: full time stamps and nothing aligned."""
-        self._timestamp, self._caller, self._colour = timestamp, caller, colour
+        self._timestamp, self._caller, self._redact, self._colour = timestamp, caller, redact, colour
 
     def __call__(self, record: logging.LogRecord) -> str:
-        text = "  ".join([told(record), *(f"{name}={_value(value)}" for name, value in fields(record).items())])
+        extra = (f"{name}={_value(self._redact.field(name, value))}" for name, value in fields(record).items())
+        text = "  ".join([self._redact(told(record)), *extra])
         if detail := failure(record):
-            text += f"\n{detail}"
+            text += f"\n{self._redact(detail)}"
         head = self._head(record)
         return head + text.translate(_SHOWN).replace("\n", "\n    ")
 
@@ -100,12 +103,14 @@ class LineFormat:
         return (f"\x1b[2m{stamp}\x1b[0m" if self._timestamp else "") + painted
 
 
-def formatting(name: Format, timestamp: bool, caller: bool, colour: bool) -> Callable[[logging.LogRecord], str]:
+def formatting(
+    name: Format, timestamp: bool, caller: bool, colour: bool, redact: Redaction
+) -> Callable[[logging.LogRecord], str]:
     """The format called `name`; only the console has colours. Raises ValueError for another name."""
     made: Mapping[str, Callable[[], Callable[[logging.LogRecord], str]]] = {
-        "json": lambda: JsonFormat(timestamp, caller),
-        "console": lambda: LineFormat(timestamp, caller, colour),
-        "plain": lambda: LineFormat(timestamp, caller),
+        "json": lambda: JsonFormat(timestamp, caller, redact),
+        "console": lambda: LineFormat(timestamp, caller, redact, colour),
+        "plain": lambda: LineFormat(timestamp, caller, redact),
     }
     if name not in made:
         raise ValueError(f"no log format is called {name!r}; there are {', '.join(made)}")

@@ -92,18 +92,17 @@ def configure(
         raise ValueError(f"no log level is called {level!r}; there are debug, info, warning, error, critical")
     out = sys.stderr if stream is None else stream
     colour = out.isatty() and not os.environ.get("NO_COLOR")
-    handler = _Handler(out, formatting(format, timestamp, caller, colour), Redaction(secrets))
+    handler = _Handler(out, formatting(format, timestamp, caller, colour, Redaction(secrets)))
     return Logs(handler, number)
 
 
 class _Handler(logging.Handler):
     """Turns a record into text at once, and leaves the writing to its thread."""
 
-    def __init__(self, stream: TextIO, shape: Callable[[logging.LogRecord], str], redact: Redaction) -> None:
+    def __init__(self, stream: TextIO, shape: Callable[[logging.LogRecord], str]) -> None:
         super().__init__()
         self._stream = stream
         self._shape = shape
-        self._redact = redact
         self._waiting: deque[str] = deque()
         self._wake = threading.Event()
         self.dropped = 0
@@ -115,7 +114,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Never raises, and never prints a traceback of its own: a record that cannot be shown is counted."""
         try:
-            line = self._redact(self._shape(record))
+            line = self._shape(record)
         except Exception:
             self.dropped += 1
             return

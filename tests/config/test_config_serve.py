@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -38,6 +35,12 @@ record_ttl     = "1h"
 allow_callbacks = ["http://*", "https://*"]
 state          = "state/rollouts.db"    # accepted rollouts and undelivered callbacks survive a restart
 """
+
+
+def any_name(name: str) -> bool:
+    return True
+
+
 KEY = {"ROLLOUT_API_KEY": "k"}
 MODEL = '[model]\nid = "openai/x"\napi_key = { env = "MODEL_KEY" }\n'
 
@@ -125,7 +128,7 @@ def test_precedence_from_the_file_to_set(inspect):
     loaded = inspect(
         text,
         profile="p",
-        files={".env": f"{name}=3\nOSMOSIS_RUN__SERVE__MAX_CONCURRENT=5\n"},
+        files={".env": f"{name}=3\n"},
         environ={name.lower(): "4", "OSMOSIS_RUN__SERVE__MAX_CONCURRENT": "6"},
         sets=["serve.max_concurrent=7"],
     )
@@ -137,7 +140,6 @@ def test_precedence_from_the_file_to_set(inspect):
         "2 workflow.toml:4:26",
         f"3 .env:1:{len(name) + 2}",
         f"4 environment: {name.lower()}=4",
-        "5 .env:2:36",
         "6 environment: OSMOSIS_RUN__SERVE__MAX_CONCURRENT=6",
         "7 command line: --set serve.max_concurrent=7",
     ]
@@ -167,39 +169,35 @@ def test_an_empty_variable_sets_nothing_and_others_are_left_alone(inspect, findi
     assert (findings(loaded), loaded.config.serve.trace.endpoint) == ([], None)
 
 
-def test_dotenv_supplies_settings_and_secrets_and_the_process_wins(inspect, findings, tmp_path):
-    dotenv = "MODEL_KEY=sk-1\n_OSMOSIS_ROLLOUT_ARTIFACT_ROOT=out # here\nROLLOUT_API_KEY=from-file\n"
-    text = MODEL + '[serve]\napi_key = { env = "ROLLOUT_API_KEY" }\n'
-    loaded = inspect(text, files={".env": dotenv})
-    assert findings(loaded) == []
+def test_of_dotenv_only_the_settings_are_read(inspect, findings, tmp_path):
+    """No key, no secret, no `OSMOSIS_RUN__` and nothing for user code comes out of it."""
+    dotenv = (
+        "MODEL_KEY=sk-1\n_OSMOSIS_ROLLOUT_ARTIFACT_ROOT=out # here\nROLLOUT_API_KEY=k\nOSMOSIS_RUN__EVAL__ATTEMPTS=4\n"
+    )
+    loaded = inspect(MODEL + '[serve]\napi_key = { env = "ROLLOUT_API_KEY" }\n', files={".env": dotenv})
+    assert [(one.code, one.severity) for one in loaded.report] == [
+        ("secret-missing", "error"),
+        ("secret-missing", "warning"),
+    ]
     assert loaded.config.serve.archive.path == tmp_path / "out"
-    assert dict(loaded.config.dotenv)["MODEL_KEY"] == "sk-1"
-    assert "sk-1" not in repr(loaded.config)
-    empty = inspect(text, environ={"ROLLOUT_API_KEY": ""}, files={".env": dotenv})
-    [finding] = empty.report
-    assert (finding.code, finding.label) == ("secret-missing", "`export ROLLOUT_API_KEY=…`")
-    assert "is empty" in finding.message
+    assert loaded.config.eval.attempts == 1
+    assert set(loaded.config.dotenv) == {"_OSMOSIS_ROLLOUT_ARTIFACT_ROOT"}
+    check(loaded, serving=True)
+    assert [one.severity for one in loaded.report if "ROLLOUT_API_KEY" in one.message] == ["warning", "error"]
 
 
-def test_what_the_build_sees_of_dotenv(tmp_path):
-    """Process over `.env` over `[env]`, in a process of its own, through what `build` does."""
-    (tmp_path / ".env").write_text("A=dotenv\nB='dotenv ${A}'\n", "utf-8")
-    (tmp_path / "workflow.toml").write_text(
-        '[workflow]\nuser = "{{ row.q }}"\n[model]\nprovider = "scripted"\nrules = [{ reply = "x" }]\n'
-        '[env]\nA = "env"\nB = "env"\nC = "env"\n',
-        "utf-8",
-    )
-    code = (
-        "import os; from pathlib import Path\n"
-        "from runner.build.plan import build; from runner.config.load import load\n"
-        f"build(load(Path({str(tmp_path / 'workflow.toml')!r})))\n"
-        "print(os.environ['A'], os.environ['B'], os.environ['C'])"
-    )
-    environ = {**os.environ, "A": "process"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout, done.stderr) == ("process dotenv ${A} env\n", "")
+def test_a_broken_line_is_an_error_only_where_it_may_cost_a_setting(inspect, findings):
+    for text, severity in [
+        ("TOKEN\n", "warning"),
+        ("export OSMOSIS_ROLLOUT_LOG_LEVEL info\n", "error"),
+        ("A='x\nOSMOSIS_ROLLOUT_LOG_LEVEL=info\n", "error"),
+        ("A='x\nB=1\n", "warning"),
+        ("OSMOSIS_ROLLOUT_TRACE_ENDPOINT=http://${NOWHERE}:4317\n", "error"),
+    ]:
+        assert [(one.code, one.severity) for one in inspect("", files={".env": text}).report] == [
+            ("dotenv-syntax", severity)
+        ]
+    assert findings(inspect("", files={".env": "URL=http://${NOWHERE}\n"})) == []
 
 
 @pytest.mark.parametrize(
@@ -216,7 +214,7 @@ def test_what_the_build_sees_of_dotenv(tmp_path):
 def test_dotenv_values(text, expected, tmp_path):
     file, report = tmp_path / ".env", Report()
     file.write_bytes(text.encode())
-    assert {one.name: one.value for one in read_dotenv(file, ".env", report, {"H": "home"})} == expected
+    assert {one.name: one.value for one in read_dotenv(file, ".env", report, {"H": "home"}, any_name)} == expected
     assert len(report) == 0
 
 
@@ -227,14 +225,14 @@ def test_a_folder_called_dotenv_is_somebody_elses(inspect, findings):
 def test_a_dotenv_that_is_no_text(inspect, tmp_path):
     for raw in (b"A=\xff\n", b"A=1\0", "A=1".encode("utf-16")):
         (tmp_path / ".env").write_bytes(raw)
-        assert [one.code for one in inspect("").report] == ["bad-encoding"]
+        assert [(one.code, one.severity) for one in inspect("").report] == [("bad-encoding", "warning")]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 def test_dotenv_never_raises_and_never_shows_a_value(tmp_path_factory, text):
     file, report = tmp_path_factory.mktemp("env") / ".env", Report()
     file.write_bytes(text.encode())
-    for entry in read_dotenv(file, ".env", report, {}):
+    for entry in read_dotenv(file, ".env", report, {}, any_name):
         place = entry.spot.key
         assert place.source.text[place.start : place.end] == entry.name
     for finding in report:
@@ -248,7 +246,7 @@ def test_dotenv_never_raises_and_never_shows_a_value(tmp_path_factory, text):
 def test_single_quotes_keep_a_value_as_it_is(tmp_path_factory, value):
     file, report = tmp_path_factory.mktemp("env") / ".env", Report()
     file.write_bytes(f"A='{value}'\nB=1\n".encode())
-    assert [one.value for one in read_dotenv(file, ".env", report, {})] == [value, "1"]
+    assert [one.value for one in read_dotenv(file, ".env", report, {}, any_name)] == [value, "1"]
 
 
 def test_serving_needs_its_own_key_and_not_the_policys(inspect, tmp_path):

@@ -91,7 +91,7 @@ def test_whoever_waits_for_a_connection_waits_within_its_deadline() -> None:
             first = asyncio.create_task(post(connections, url))
             await asyncio.sleep(0.05)
             left = asyncio.create_task(post(connections, url))
-            with pytest.raises(TransportError, match="none of the 1 connections .* became free in 0.05 s") as error:
+            with pytest.raises(TransportError, match=r"none of the 1 connections .* became free in 0\.05 s") as error:
                 await post(connections, url, timeout=0.05)
             assert error.value.timed_out
             left.cancel()  # its place goes to whoever comes next

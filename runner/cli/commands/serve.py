@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from runner.build.plan import Plan
     from runner.config.layers import Override
     from runner.config.serve import ServeSection
-    from runner.serve.house import Asked, OpenHouse
+    from runner.serve.house import House, Opening
 
 _FILES_PER_ROLLOUT = 2
 """A connection to the chat endpoint, and one that a start or a callback came and went by."""
@@ -37,10 +37,9 @@ _FILES_PER_ROLLOUT = 2
 @click.option("--reload", is_flag=True, help="Start again when the file or code beside it changes. For development.")
 @click.option("--log", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write the events of each rollout to a file of its own in DIR.")  # fmt: skip
-@click.option("--listening", hidden=True, metavar="FD,...", help="Sockets that listen already, from --reload.")
 @profile_option
 @set_option
-def command(workflow: Path, reload: bool, log: Path | None, listening: str | None, **asked: Any) -> int:
+def command(workflow: Path, reload: bool, log: Path | None, **asked: Any) -> int:
     """Serve the workflow of FILE to controllers until SIGTERM or Ctrl-C.
 
     The first signal drains: nothing new is accepted, and what plays may end within `[serve] drain`. The second ends
@@ -51,15 +50,15 @@ def command(workflow: Path, reload: bool, log: Path | None, listening: str | Non
     if reload:
         from runner.cli.reload import reloading
 
-        return reloading(shell, locate(workflow), asked["profile"], asked["overrides"], _settings(asked))
+        return reloading(shell, locate(workflow))
     plan = _plan(workflow, asked["profile"], asked["overrides"], _settings(asked))
     section = plan.config.serve
     if section.workers > 1:
         raise CommandError("this version serves with one worker", "leave out `--workers` and `[serve] workers`")
-    sockets = _sockets(section, plan, listening)
+    sockets = _sockets(section)
     if warning := allow_open_files(_FILES_PER_ROLLOUT * section.max_concurrent):
         shell.warn(warning)
-    return _serve(plan, sockets, _asked(plan, log), shell)
+    return _serve(plan, sockets, _opening(plan, log), shell)
 
 
 def _settings(asked: dict[str, Any]) -> list[Override]:
@@ -78,38 +77,34 @@ def _plan(workflow: Path, profile: str | None, overrides: Sequence[str], setting
     from runner.config.load import inspect_file
     from runner.diag.diagnostic import ConfigError
 
-    loaded = inspect_file(
-        locate(workflow), overrides=[*map(Override.from_set, overrides), *settings], profile=profile
-    )
+    loaded = inspect_file(locate(workflow), overrides=[*map(Override.from_set, overrides), *settings], profile=profile)
     check(loaded, serving=True)
     if loaded.report.errors or loaded.config is None:
         raise ConfigError(loaded.report)
     return build(loaded.config)
 
 
-def _sockets(section: ServeSection, plan: Plan, listening: str | None) -> list[socket.socket]:
+def _sockets(section: ServeSection) -> list[socket.socket]:
     from runner.serve.server import BACKLOG, listen
 
-    if listening:
-        return [socket.socket(fileno=int(number)) for number in listening.split(",")]
     try:
-        return listen(section.host, section.port, plan.config.serve.hypercorn.get("backlog", BACKLOG))
+        return listen(section.host, section.port, section.hypercorn.get("backlog", BACKLOG))
     except OSError as error:
         raise cannot_listen(error, section.host, section.port) from None
 
 
-def _asked(plan: Plan, log: Path | None) -> Asked:
+def _opening(plan: Plan, log: Path | None) -> Opening:
     from runner import __version__
-    from runner.serve.house import Asked
+    from runner.serve.house import Opening
 
     config = plan.config
-    around = {**config.dotenv, **os.environ}
+    around = os.environ  # the file's [env] is in it by now
     key = None if config.serve.api_key is None else around.get(config.serve.api_key.env, "")
     required = (around.get(name, "") for name in config.secrets.required)
-    return Asked(key, tuple(value for value in (key, *required) if value), log, __version__)
+    return Opening(key, log, tuple(value for value in (key, *required) if value), __version__)
 
 
-def _serve(plan: Plan, sockets: list[socket.socket], asked: Asked, shell: Console) -> int:
+def _serve(plan: Plan, sockets: list[socket.socket], opening: Opening, shell: Console) -> int:
     from contextlib import asynccontextmanager
 
     from runner.cli.event_loop import run_async
@@ -121,17 +116,18 @@ def _serve(plan: Plan, sockets: list[socket.socket], asked: Asked, shell: Consol
     section = plan.config.serve
     hypercorn = hypercorn_settings(plan.config)
     url = url_of(sockets[0], hypercorn)
-    opened: list[OpenHouse] = []
+    opened: list[House] = []
 
     @asynccontextmanager
     async def house(worker: int) -> Any:
-        async with open_house(plan, asked, worker) as found:
+        async with open_house(plan, opening, worker) as found:
             opened.append(found)
             yield found
 
     def ready() -> None:
         shell.print_json({"url": url, "pid": os.getpid()}, indent=None)
-        _tell(shell, plan, asked, opened[0], url)
+        shell.flush()
+        _tell(shell, plan, opened[0], url)
 
     def draining() -> None:
         load = opened[0].engine.load()
@@ -139,7 +135,7 @@ def _serve(plan: Plan, sockets: list[socket.socket], asked: Asked, shell: Consol
         shell.say(text + "; a second signal ends at once")
 
     format = section.log
-    logs = configure(format.level, format.format, format.timestamp, format.caller, secrets=asked.secrets)
+    logs = configure(format.level, format.format, format.timestamp, format.caller, secrets=opening.secrets)
     try:
         serving = Serving(section.drain, hypercorn, ready, draining)
         left = run_async(run_worker(house, sockets, serving), _loop_factory())
@@ -165,13 +161,10 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-def _tell(shell: Console, plan: Plan, asked: Asked, house: OpenHouse, url: str) -> None:
+def _tell(shell: Console, plan: Plan, house: House, url: str) -> None:
     """What a person who has just started it wants to know."""
     section = plan.config.serve
-    if section.api_key is not None:
-        key = f"`{section.api_key.env}`, as `Authorization: Bearer …`"
-    else:
-        key = "none asked for"
+    key = f"what `{section.api_key.env}` holds, as a bearer" if section.api_key is not None else "none asked for"
     state = os.path.relpath(section.state.path)
     dialects = "agent-loop, multi-sample, single-sample" if section.dialect == "auto" else section.dialect
     shell.say(f"{shell.talk.bold(plan.name)} is served at {shell.talk.name(url)}, until Ctrl-C")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
                  "Repeatable; `--fault list` names them."),
     click.option("--away", multiple=True, metavar="S@T", help="The controller is gone for S seconds at second T."),
     click.option("--pause", "pauses", multiple=True, metavar="S@T", help="It answers 429 for S seconds at second T."),
-    click.option("--kill-after", type=click.FloatRange(min=0.0), metavar="S", help="Kill -9 the server and restart it."),
+    click.option("--kill-after", type=click.FloatRange(min=0.0), metavar="S", help="Kill -9 the server, restart it."),
     click.option("--stall", type=click.FloatRange(min=0.1), default=12.0, show_default=True, metavar="S",
                  help="How long stalled requests are held."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of faults, ids and waits."),
@@ -164,12 +164,17 @@ class _Request:
     def chances(self) -> dict[str, float]:
         from runner.simulate.faults import chances_of
 
-        return _parsed(lambda: chances_of(self.profile_of_faults, self.faults), "`--fault list` names them all")
+        found: dict[str, float] = _parsed(
+            lambda: chances_of(self.profile_of_faults, self.faults), "`--fault list` names them all"
+        )
+        return found
 
     def spells(self, words: tuple[str, ...]) -> tuple[Spell, ...]:
         from runner.simulate.faults import parse_spell
 
-        return _parsed(lambda: tuple(map(parse_spell, words)), "`--away 2@5` is two seconds, five from the begin")
+        hint = "`--away 2@5` is two seconds, five seconds after the first start"
+        found: tuple[Spell, ...] = _parsed(lambda: tuple(map(parse_spell, words)), hint)
+        return found
 
     def load(self) -> LoadOptions:
         from runner.simulate.load import LoadOptions
@@ -237,7 +242,7 @@ def _conformance(plan: Plan, request: _Request) -> int:
 
     shell = console()
     show = None if request.as_json else lambda outcome: shell.out(case_line(outcome, shell.data))
-    suite = Suite(plan, lambda settings: request.server(settings), request.url or "", request.key)
+    suite = Suite(plan, request.server, request.url or "", request.key)
 
     async def main() -> Any:
         return await suite.run(request.spoken, request.cases, show or (lambda outcome: None))
@@ -313,6 +318,3 @@ class _Talk:
 
     def told(self, text: str) -> None:
         self._shell.say("stopping; the report is of what was seen until now")
-
-
-Facts = Mapping[str, Any]

@@ -34,6 +34,8 @@ def _none_if_empty(value: Any) -> Any:
 
 Key = Annotated[str, AfterValidator(_bearer)]
 """A bearer key. `""` is one that is not sent."""
+GivenKey = Annotated[str, Field(min_length=1), AfterValidator(_bearer)]
+"""A bearer key for which `""` is wrong."""
 OptionalUrl = Annotated[str | None, BeforeValidator(_none_if_empty)]
 """A URL, for which `""` says the same as null."""
 Messages = Annotated[list[dict[str, Any]], FailFast()]

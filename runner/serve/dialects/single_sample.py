@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
-from runner.serve.dialects.fields import Key, read
+from runner.serve.dialects.fields import GivenKey, read
 from runner.serve.dialects.rollout_report import completion, sample_body, told
 from runner.serve.dialects.rollout_start import LONGEST_ID, PATH, RolloutFields, rollout_chat, rollout_start
 from runner.serve.dialects.sample import Parts, encoded
@@ -35,7 +35,7 @@ class SingleSampleFields(RolloutFields):
     """The body of a start."""
 
     rollout_id: Annotated[str, Field(max_length=LONGEST_ID), AfterValidator(_segment)] | None = None
-    llm_api_key: Annotated[Key, Field(min_length=1)] | None = None
+    llm_api_key: GivenKey | None = None
 
 
 class SingleSample:

@@ -108,7 +108,8 @@ def test_traps_1_2_4_and_5_what_passes_is_retried_with_the_same_payload(desk: An
             assert controller.paths == ["/a/completion"] * 3 + ["/a/grader"] * 3
             assert {seen.body for seen in controller.seen[:3]} == {b'{"completion":"a"}'}
             assert side.told("a", "completion") == ["retry", "retry", "acknowledged"]
-            assert [each.number for each in side.posts] == [1, 2, 3, 1, 2, 3]
+            # A kept-alive connection that breaks off is replaced within the same post.
+            assert [each.number for each in side.posts if each.channel == "completion"] == [1, 2, 3]
 
     desk.run(test)
 
