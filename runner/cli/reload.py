@@ -140,7 +140,7 @@ def _passing_on(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 class _Watched:
-    """What a workflow file consists of: itself, what it extends, the files that it names, and code beside any of them."""
+    """What a workflow consists of: its file, what that extends, the files both name, and code beside any of them."""
 
     def __init__(self, file: Path) -> None:
         self.files: set[Path] = set()

@@ -15,6 +15,10 @@ from runner.simulate.history import History
 from runner.simulate.starts import AGENT_LOOP, MULTI_SAMPLE
 
 
+_IN_PIECES = 64 * 1024
+"""Characters up to which an answer is streamed in small pieces: they weigh many times the text itself."""
+
+
 class Answers(Protocol):
     """Gives a text, an assistant message or a whole completion, at once or awaited. May raise ModelError."""
 
@@ -123,7 +127,7 @@ def spoken(history: History, asked: dict[str, Any], said: Any, *, token_ids: boo
     if not asked.get("stream", history.dialect == MULTI_SAMPLE):
         return to_json(answer), "application/json"
     usage = bool((asked.get("stream_options") or {}).get("include_usage"))
-    if history.dialect == MULTI_SAMPLE:
+    if history.dialect == MULTI_SAMPLE and len(str(answer["choices"])) < _IN_PIECES:
         return b": ping\n\n" + b"".join(events(answer, include_usage=usage)), "text/event-stream"
     return b": ping\n\n" + _one_chunk(answer), "text/event-stream"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from runner.simulate.decode import Finding
 from runner.simulate.history import History
@@ -25,7 +26,8 @@ def chat_findings(history: History, headers: Mapping[str, str], asked: Mapping[s
     if "stream" not in asked:
         yield "chat-stream", "`stream` is not in the body"
     named = headers.get("x-rollout-id")
-    if named is not None and named != history.rollout_id:
+    # A header carries ASCII: an id with other signs comes percent-encoded, whoever sends it.
+    if named is not None and history.rollout_id not in (named, unquote(named)):
         yield "id-mismatch", f"x-rollout-id is {named!r}"
     if history.dialect == MULTI_SAMPLE:
         yield from _several_parts(messages)

@@ -11,6 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic_core import to_json
 
@@ -182,7 +183,7 @@ class Controller:
         if name is None:
             self._answer(connection, 400, {"detail": f"missing: {', '.join(missing)}"})
             return None
-        history = self._ledger.histories.get(str(name))
+        history = self._ledger.histories.get(str(name)) or self._ledger.histories.get(unquote(str(name)))
         if history is None:
             self._ledger.breach("unknown-rollout", str(name), "a chat call for a rollout that was never started")
             self._answer(connection, 404, {"detail": "rollout not found"})

@@ -180,7 +180,9 @@ def _open(path: Path, timeout: float) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _refuse_strangers(connection, path)
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
+    outdated = _version(connection) < len(MIGRATIONS)  # if it is not, nothing is written: a full disk still opens
+    if outdated:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise StoreError(f"{path}: its disk does not do write-ahead logging", "set `[serve] state` to a local disk")
@@ -188,7 +190,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    if _version(connection) < len(MIGRATIONS):  # or nothing is written: a full disk still opens
+    if outdated:
         _migrate(connection, path)
 
 

@@ -48,7 +48,7 @@ class Redaction:
         return text
 
     def within(self, value: Any, depth: int = 0) -> Any:
-        """A value that JSON can hold, with every text in it redacted and every field hidden that is named like a key."""
+        """A value that JSON can hold: every text in it redacted, every field hidden that is named like a key."""
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth < 20 and isinstance(value, Mapping):

@@ -130,7 +130,7 @@ class Spans:
     def forget(self, rollout_id: str) -> None:
         """Nothing more will come of this rollout: it is settled and told, or was cancelled before it began."""
         rollout = self._rollouts.pop(rollout_id, None)
-        if rollout is not None and rollout.root is not None:
+        if rollout is not None and rollout.root is not None and rollout.root.is_recording():  # not ended yet
             self._leave(rollout)
             rollout.root.end()
 

@@ -66,7 +66,7 @@ def named(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
-def test_a_rollout_is_a_trace_that_goes_on_from_the_callers() -> None:
+def test_a_rollout_is_a_trace_that_goes_on_from_the_callers(caplog: pytest.LogCaptureFixture) -> None:
     spans, exporter = memory()
     spans.accepted("r", {"Traceparent": PARENT}, tool_count=1, duplicate=False)
     for event in played():
@@ -75,6 +75,7 @@ def test_a_rollout_is_a_trace_that_goes_on_from_the_callers() -> None:
     spans.http("POST", "/rollout", 202, 0.1, request_id="q")
     spans.close()
 
+    assert not caplog.records, "opentelemetry has nothing to complain of"
     found = named(exporter)
     root = found["invoke_workflow adder"]
     assert set(found) == {

@@ -124,6 +124,7 @@ class AgentLoop:
         return self.repeated(start.rollout_id, tools)
 
     def repeated(self, rollout_id: str, tools: Sequence[ToolSpec]) -> tuple[int, bytes]:
+        """The same, with the id of the rollout that was accepted first."""
         return 202, encode({"rollout_id": rollout_id, "tools": [_tool(tool) for tool in tools]})
 
     def ended(self, start: Start, left: Outcome) -> Owed | None:

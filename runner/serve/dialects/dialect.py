@@ -15,7 +15,7 @@ class Dialect(Protocol):
     """What one generation says on the wire. Safe to share: it keeps nothing."""
 
     name: str
-    """"agent-loop", "multi-sample" or "single-sample"."""
+    """"agent-loop", "multi-sample", "single-sample", or "either" of the last two where a start does not tell."""
     path: str
     """Where its starts are posted."""
     full_status: int

@@ -71,12 +71,15 @@ class SingleSample:
         return rollout_start(self.name, fields, ids, chat, deadlines=True, shape=self.shape)
 
     def accepted(self, start: Start, tools: Sequence[ToolSpec]) -> tuple[int, bytes]:
+        """`start_status` and `{}`: tools travel with each chat call."""
         return self._start_status, b"{}"
 
     def repeated(self, rollout_id: str, tools: Sequence[ToolSpec]) -> tuple[int, bytes]:
+        """The same as the first time."""
         return self._start_status, b"{}"
 
     def ended(self, start: Start, left: Outcome) -> Owed | None:
+        """The completion callback."""
         return completion(start, left, self._secrets, status_first=True)
 
     def settled(self, start: Start, outcome: Outcome) -> Owed | None:

@@ -119,6 +119,13 @@ class Controller:
             connection.finish(response(status, body, headers=tuple(headers)))
 
 
+async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until something is true."""
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110  what is waited for tells nobody
+            await asyncio.sleep(0.002)
+
+
 @dataclass
 class Side:
     """The server's side."""
@@ -148,9 +155,7 @@ class Side:
 
     async def done(self, seconds: float = 5.0) -> None:
         """Until nothing is owed any more."""
-        async with asyncio.timeout(seconds):
-            while self.deliveries.backlog().pending or self.deliveries.backlog().posting:
-                await asyncio.sleep(0.002)
+        await until(lambda: not (self.deliveries.backlog().pending or self.deliveries.backlog().posting), seconds)
 
     def told(self, attempt_id: str, channel: str) -> list[str]:
         return [each.result for each in self.posts if (each.attempt_id, each.channel) == (attempt_id, channel)]
@@ -186,6 +191,9 @@ class Desk:
         controller = await Controller(script).start()
         self.controllers.append(controller)
         return controller
+
+    async def until(self, true: Callable[[], bool], seconds: float = 5.0) -> None:
+        await until(true, seconds)
 
     def run(self, test: Callable[[], Awaitable[None]]) -> None:
         async def whole() -> None:

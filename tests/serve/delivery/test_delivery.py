@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 from email.utils import formatdate
@@ -201,8 +200,7 @@ def test_a_404_that_stays_is_final_once_others_are_acknowledged_or_it_took_too_l
             assert side.told("a", "grader") == ["acknowledged"]
         async with desk.side(replace(desk.quick, absence=1e9)) as side:
             assert await side.deliveries.recover() == 1
-            while "retry" not in side.told("a", "completion"):
-                await asyncio.sleep(0.001)
+            await desk.until(lambda: "retry" in side.told("a", "completion"))
             await side.finish("b", controller.url)
             await side.done()
             assert side.told("a", "completion")[-1] == "abandoned"
