@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
-INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e ".[math,parquet]"
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e ".[math,otel,parquet,reload]"
 
 demo: setup
 	@$(BIN)/osmosis-run validate configs/arithmetic

@@ -46,7 +46,8 @@ SERVERS = {
     "starlette uvloop": ("starlette", "uvloop", {}, "1.1"),
     "asgi asyncio h2": ("asgi", "asyncio", {}, "2"),
     "asgi uvloop h2": ("asgi", "uvloop", {}, "2"),
-    "ours": ("ours", "uvloop", {"tuned": True}, "1.1"),
+    "ours uvloop": ("ours", "uvloop", {}, "1.1"),
+    "ours asyncio": ("ours", "asyncio", {}, "1.1"),
 }
 """By name: what answers, the event loop, hypercorn's options, the version of HTTP that the client speaks."""
 
@@ -81,6 +82,27 @@ def with_starlette() -> Any:
     return Starlette(routes=[Route("/rollout", accept, methods=["POST"])])
 
 
+def with_our_app() -> Any:
+    """Our whole face, key and all, before an engine that accepts everything."""
+    from runner.serve.access import Access
+    from runner.serve.admission import Answer
+    from runner.serve.app import App
+    from runner.serve.body import BodyLimits
+    from runner.serve.routes import Face, routes
+
+    class Engine:
+        draining = False
+
+        async def start(self, dialect: Any, body: Any, raw: bytes) -> Answer:
+            return Answer(202, b"{}")
+
+    async def health() -> dict[str, Any]:
+        return {"status": "ok"}
+
+    face = Face({"/rollout": lambda body: None}, BodyLimits(), health)
+    return App(routes(Engine(), face), Access(None))  # type: ignore[arg-type]
+
+
 def listening() -> socket.socket:
     found = socket.create_server(("127.0.0.1", 0), backlog=1024)
     found.setblocking(False)
@@ -92,19 +114,25 @@ async def serve(kind: str, tuned: bool) -> None:
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
 
+    from runner.serve.server import hypercorn_config
+
     stop, found, config = asyncio.Event(), listening(), Config()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    config.bind = [f"fd://{found.detach()}"]
+    port = found.getsockname()[1]
+    if kind == "ours":
+        config = hypercorn_config({}, [found])
+        found.close()
+    else:
+        config.bind = [f"fd://{found.detach()}"]
     config.errorlog = None
     config.keep_alive_max_requests = 10**9
     config.graceful_timeout = 0.1
     if tuned:
         config.include_date_header = config.include_server_header = False
         config.max_app_queue_size = 0
-    port = socket.socket(fileno=os.dup(int(config.bind[0][5:]))).getsockname()[1]
     print(json.dumps({"port": port}), flush=True)
-    app = with_starlette() if kind == "starlette" else plain
-    await hypercorn_serve(app, config, shutdown_trigger=stop.wait)
+    apps = {"asgi": lambda: plain, "starlette": with_starlette, "ours": with_our_app}
+    await hypercorn_serve(apps[kind](), config, shutdown_trigger=stop.wait)
 
 
 def run_server(name: str) -> None:

@@ -178,7 +178,8 @@ class _Run:
         self._standing = Standing(run_plan, plan.config.reward.range)
         self._standing.running = lambda: self._pool.running
         self._kept = Kept(plan.facts, past.manifest, plan.config.graders)
-        self._listen: Listener = ignore if options.log is None else EventLog(options.log)
+        self._events = None if options.log is None else EventLog(options.log)
+        self._listen: Listener = self._events or ignore
         self._journal: Journal | None = None
         self._left = run_plan.to_run + run_plan.counts["regrade"]
         self.stopped = ""
@@ -198,6 +199,8 @@ class _Run:
         finally:
             if self._left <= 0:
                 self.stopped = ""  # a stop that came when nothing was left to do is no news
+            if self._events is not None:
+                self._events.close()
             self._watcher.ended(self._standing)
             self._log.say(f"end: {self.stopped or 'nothing is owed'}")
 

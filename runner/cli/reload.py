@@ -44,19 +44,29 @@ def reloading(shell: Console, file: Path) -> int:
         ) from None
     stop = threading.Event()
     server = _Server(shell, [word for word in sys.argv[1:] if word != "--reload"])
+    watched = _Watched(file)
     with _stopping(stop):
         server.start()
         while not stop.is_set():
-            watched = _Watched(file)
-            for changes in watch(*watched.folders, watch_filter=watched.matters, stop_event=stop, rust_timeout=_LOOK,
-                                 yield_on_timeout=True, raise_interrupt=False):  # fmt: skip
-                if changes:
-                    changed = sorted({os.path.relpath(path) for _, path in changes})
-                    shell.say(f"reload: {', '.join(changed[:3])} changed")
-                    server.end(_PATIENCE)
-                    server.start()
-                    break  # the file may extend others now
-                server.look()
+            folders = watched.folders
+            for changes in watch(
+                *folders,
+                watch_filter=watched.matters,
+                stop_event=stop,
+                rust_timeout=_LOOK,
+                yield_on_timeout=True,
+                raise_interrupt=False,
+            ):
+                if not changes:
+                    server.look()
+                    continue
+                changed = sorted({os.path.relpath(path) for _, path in changes})
+                shell.say(f"reload: {', '.join(changed[:3])} changed")
+                watched.look_again()
+                server.end(_PATIENCE)
+                server.start()
+                if watched.folders != folders:
+                    break  # an edit during these lines is lost; in all other cases the watch has gone on meanwhile
         return server.stop()
 
 
@@ -143,8 +153,14 @@ class _Watched:
     """What a workflow consists of: its file, what that extends, the files both name, and code beside any of them."""
 
     def __init__(self, file: Path) -> None:
+        self._file = file.resolve()
         self.files: set[Path] = set()
-        self._add(file.resolve())
+        self._add(self._file)
+
+    def look_again(self) -> None:
+        """Find out what the file consists of now. What cannot be read keeps what it was known to name."""
+        self.files.discard(self._file)
+        self._add(self._file)
 
     @property
     def folders(self) -> list[Path]:
@@ -167,7 +183,7 @@ class _Watched:
             try:
                 self._look(tomllib.loads(file.read_text(encoding="utf-8")), "", file.parent)
             except (OSError, ValueError):
-                return  # it cannot be read now: the server says why, and what it names is found after the next edit
+                return  # the server says why, and what it names is found after the next edit
 
     def _look(self, value: Any, key: str, folder: Path) -> None:
         if isinstance(value, dict):

@@ -47,7 +47,7 @@ class TraceSection(Section):
     """Where spans go. `jaeger` is OTLP under its other name, since Jaeger takes that; `console` is stderr; `none`
     only carries the caller's trace on to the chat endpoint."""
     endpoint: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = None
-    """The exporter's URL. Default: `http://localhost:4317`, for Zipkin `http://localhost:9411/api/v2/spans`."""
+    """The exporter's URL. Default: `http://localhost:4318/v1/traces`, for Zipkin `http://localhost:9411/api/v2/spans`."""
     sample_rate: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of rollouts whose spans are kept, where the caller's trace has not decided already."""
     propagators: Array[Literal["tracecontext", "baggage", "b3"]] = ("tracecontext", "b3")

@@ -16,8 +16,6 @@ from runner.simulate.starts import Ask, Asking
 
 _AGAIN = 0.2
 """Seconds before a start is tried again that got no answer."""
-_QUIET = 0.5
-"""Seconds at the end in which a server may still contradict itself."""
 _ASKED = 200
 """Rollouts whose status is asked at the end."""
 
@@ -37,6 +35,8 @@ class LoadOptions:
     warm_up: int = 0
     patience: float = 120.0
     seed: int = 0
+    quiet: float = 0.5
+    """Seconds at the end in which a server may still contradict itself."""
 
 
 class Load:
@@ -68,7 +68,7 @@ class Load:
         await self._post(groups, self._options.rollouts, self._options.duration, measured=True)
         await self._drain()
         self.ended = max((each.verdict_at or 0.0 for each in self.played), default=0.0) or self._ledger.now()
-        await asyncio.sleep(_QUIET)
+        await asyncio.sleep(self._options.quiet)
         await self._ask_around()
 
     def stop(self) -> None:

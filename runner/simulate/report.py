@@ -99,7 +99,7 @@ def _failures(facts: Mapping[str, Any], style: Style) -> list[str]:
 
 
 def _counted(count: int, text: str, style: Style) -> list[str]:
-    first, *rest = wrap(text, max(20, style.width - 12)) or [""]
+    first, *rest = _wrapped(text, style.width - 12) or [""]
     return [f"{_INDENT}{count:>6,}  {first}", *(f"{_INDENT}{'':>6}  {line}" for line in rest)]
 
 
@@ -108,7 +108,7 @@ def _faults(facts: Mapping[str, Any], style: Style) -> list[str]:
     if not done:
         return []
     words = [f"{name} {count:,}" for name, count in sorted(done.items(), key=lambda item: -item[1])]
-    lines = wrap("  ".join(word.replace(" ", "\u00a0") for word in words), max(20, style.width - 4))
+    lines = _wrapped("  ".join(word.replace(" ", "\u00a0") for word in words), style.width - 4)
     return [_INDENT + style.bold("Asked for"), *(_INDENT + line.replace("\u00a0", " ") for line in lines)]
 
 
@@ -123,7 +123,7 @@ def violations_text(violations: Any, style: Style) -> list[str]:
         lines.append(f"{_INDENT * 2}a server must {each['says']}")
         for one in each["evidence"][:3]:
             whose = f"{one['rollout_id']}  " if one["rollout_id"] else ""
-            for line in wrap(f"{whose}{one['evidence']}", max(20, style.width - 6)):
+            for line in _wrapped(f"{whose}{one['evidence']}", style.width - 6):
                 lines.append(f"{_INDENT * 2}{style.dim(line)}")
     return lines
 
@@ -140,6 +140,10 @@ def seconds_text(seconds: float | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} m {rest:02d} s"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, max(20, width), break_on_hyphens=False)
 
 
 def _many(count: int, noun: str) -> str:

@@ -105,12 +105,13 @@ def _dialect(played: Sequence[History]) -> dict[str, Any]:
 
 
 def _failures(verdicts: Iterable[History]) -> list[dict[str, Any]]:
-    """What failed rollouts said, most frequent first: the grade's word, or the completion's."""
+    """What failed rollouts said, most frequent first, with ids taken out so that they can be counted."""
     said: Counter[str] = Counter()
     for history in verdicts:
         if history.verdict is not None and history.verdict.status != "success":
             words = [channel.first.message for channel in history.channels.values() if channel.first is not None]
-            said[next((word for word in words if word), "no word why")[:200]] += 1
+            word = next((word for word in words if word), "no word why")
+            said[word.replace(history.rollout_id, "ID")[:200]] += 1
     return [{"message": message, "count": count} for message, count in said.most_common(10)]
 
 

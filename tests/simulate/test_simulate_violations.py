@@ -56,7 +56,9 @@ def play(
         faults = Faults(chances or {})
         async with server, Controller(kept, Fixed("OK."), faults=faults, stall=0.3) as controller:
             client = Client(server.url)
-            load = Load(LoadOptions(rollouts=rollouts, patience=patience), kept, client, controller.url, faults)
+            quiet = 0.6 if "posts-again" in server.wrong else 0.05
+            options = LoadOptions(rollouts=rollouts, patience=patience, quiet=quiet)
+            load = Load(options, kept, client, controller.url, faults)
             await load.run(Row(dialects, extra))  # type: ignore[arg-type]
             kept.close()
             await client.aclose()
