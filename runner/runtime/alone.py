@@ -11,6 +11,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from runner.runtime.stop import current_stop
+
 T = TypeVar("T")
 
 GRACE = 2.0
@@ -44,7 +46,8 @@ async def alone(work: Coroutine[Any, Any, T], seconds: float | None = None, grac
     try:
         await _until(loop, task, end)
     except asyncio.CancelledError:
-        await _let_go(task, grace)
+        stop = current_stop.get()
+        await _let_go(task, grace if stop is None or stop.grace is None else min(grace, stop.grace))
         raise
     if not task.done():
         raise DeadlinePassed(abandoned=not await _let_go(task, grace))

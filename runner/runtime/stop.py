@@ -10,12 +10,16 @@ from contextvars import ContextVar
 
 
 class Stop:
-    """A reason to stop, set before the task is cancelled: "cancelled", "shutdown" or "budget"."""
+    """A reason to stop, set before the task is cancelled: "cancelled", "shutdown" or "budget".
 
-    __slots__ = ("reason",)
+    `grace`, in seconds, shortens the time that cancelled work gets to clean up; None leaves it as it is.
+    """
+
+    __slots__ = ("grace", "reason")
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.grace: float | None = None
 
 
 current_stop: ContextVar[Stop | None] = ContextVar("current_stop", default=None)

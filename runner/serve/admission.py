@@ -75,8 +75,7 @@ class Admission:
         if self.closed:
             raise Refused(503, "server shutting down", _LATER)
         admitted = monotonic()
-        start = dialect.parse(body, uuid4().hex)
-        self._check(start)
+        start = self.parse(dialect, body, uuid4().hex)
         request = self.request(start)
         status, answer = dialect.accepted(start, self._plan.offered)
         keys = self._keys(dialect, start)
@@ -92,12 +91,19 @@ class Admission:
         )
         # Whoever asked may hang up meanwhile: what is on disk is played all the same.
         played.stored = asyncio.get_running_loop().create_task(self._store(played, accepted))
+        played.stored.add_done_callback(_hear)
         holder = await asyncio.shield(played.stored)
         if holder is not None:
             return await self._repeated(holder, dialect)
         for note in start.notes:
             log.warning("rollout %s: %s", start.rollout_id, note)
         return Answer(status, answer)
+
+    def parse(self, dialect: Dialect, body: Mapping[str, Any], rollout_id: str) -> Start:
+        """What a body asks for, where its URLs may be called. Raises `Refused`."""
+        start = dialect.parse(body, rollout_id)
+        self._check(start)
+        return start
 
     def request(self, start: Start) -> RolloutRequest:
         """The rollout that a start asks for. Raises `Refused` when the file's templates cannot be filled in with it."""
@@ -142,13 +148,13 @@ class Admission:
                 self._alive.remove(played)
 
     async def _join(self, first: Played, dialect: Dialect, mark: int) -> Answer:
-        self._reject(dialect, first.name)
-        if first.mark != mark:
-            log.warning("rollout %s was started again with another body; the first one counts", first.name)
         if first.stored is not None and not first.stored.done():
             holder = await asyncio.shield(first.stored)
             if holder is not None:
                 return await self._repeated(holder, dialect)
+        self._reject(dialect, first.name)
+        if first.mark != mark:
+            log.warning("rollout %s was started again with another body; the first one counts", first.name)
         return Answer(*first.dialect.accepted(first.start, self._plan.offered))
 
     async def _repeated(self, holder: str, dialect: Dialect) -> Answer:
@@ -169,3 +175,8 @@ class Admission:
             return await self._repeated(holder, dialect)
         wait = {"retry-after": str(self._slots.retry_after())}
         raise Refused(dialect.full_status, "rollout queue is full; retry later", wait)
+
+
+def _hear(stored: asyncio.Task[str | None]) -> None:
+    if not stored.cancelled():
+        stored.exception()  # heard, also when whoever asked has hung up before the refusal

@@ -7,12 +7,12 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from runner.build.live import Live
 from runner.records.failure import Failure
-from runner.records.rollout import Outcome
+from runner.records.rollout import Outcome, RolloutRequest
 from runner.serve.admission import Admission, Answer, Policy
 from runner.serve.alive import Alive
 from runner.serve.dialects.dialect import Dialect
@@ -26,6 +26,10 @@ from runner.store.record import from_record
 
 CANCEL_WAIT = 0.9
 """Seconds that the answer to a cancel waits for what it cancelled to have ended."""
+CANCEL_GRACE = 0.6
+"""Seconds that cancelled user code gets to clean up: its slot is free within the second that a cancel may take."""
+CLOSE_WAIT = 3.0
+"""Seconds that cut-off tasks get to end when the process does."""
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +51,9 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How full the house is. `settling` rollouts have ended and are being written down."""
+    """How full the house is. `held` are all in memory; `settling` ones have ended and are being written down."""
 
+    held: int
     running: int
     queued: int
     grading: int
@@ -93,7 +98,9 @@ class Engine:
         known = await self._outbox.find(rollout_id)
         if known is None:
             return status_of(rollout_id, "unknown")
-        return status_of(rollout_id, "queued") if known.verdict is None else settled_status(known, known.verdict)
+        if known.verdict is not None:
+            return settled_status(known, known.verdict)
+        return status_of(rollout_id, "grading" if known.phase == "held" else "queued")
 
     async def cancel(self, selector: Selector) -> dict[str, str]:
         """Stop rollouts, and say what became of each: cancelled_queued, cancelled_running or not_found.
@@ -103,8 +110,11 @@ class Engine:
         found = dict.fromkeys(selector.ids or (), "not_found")
         stopped = [each for each in self._alive if selector.takes(each.name) and each.phase != "settling"]
         for played in stopped:
-            found[played.name] = "cancelled_queued" if played.phase in ("accepting", "queued") else "cancelled_running"
-            self._stop(played, "cancelled")
+            if played.phase not in ("accepting", "queued"):
+                found[played.name] = "cancelled_running"
+            elif found.get(played.name) != "cancelled_running":  # of several with one id, the word for the furthest
+                found[played.name] = "cancelled_queued"
+            self._stop(played, "cancelled", CANCEL_GRACE)
         tasks = [played.task for played in stopped if played.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_WAIT)
@@ -121,13 +131,14 @@ class Engine:
         slots, policy = self._slots, self._policy
         grading, settling = phases.count("grading"), phases.count("settling")
         most = policy.max_concurrent, policy.max_queue
-        return Load(slots.running, slots.waiting, grading, settling, *most, self._admission.accepted, self._ended)
+        counts = len(phases), slots.running, slots.waiting, grading, settling
+        return Load(*counts, *most, self._admission.accepted, self._ended)
 
     async def recover(self, dialects: Mapping[str, Dialect]) -> int:
         """Take up what an earlier process accepted and did not finish. How many there were."""
         unfinished = await self._outbox.unfinished()
         for each in unfinished:
-            await self._take_up(each, dialects[each.accepted.dialect])
+            await self._take_up(each, dialects.get(each.accepted.dialect))
         return len(unfinished)
 
     def expire(self) -> None:
@@ -149,9 +160,14 @@ class Engine:
         await self._alive.gone(settle)
         return len(left)
 
-    def close(self) -> None:
-        """The process ends: tasks that are cancelled now are not taken up again. The outbox knows them."""
+    async def aclose(self) -> None:
+        """The process ends: what still plays is cut off without a verdict. The outbox knows it."""
         self._closing = True
+        tasks = [task for played in self._alive for task in (played.task, played.holding) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_WAIT)
 
     def _enter(self, played: Played) -> None:
         """What has just been written down plays, or waits; unless it was cancelled meanwhile."""
@@ -171,10 +187,15 @@ class Engine:
         if not self._closing:
             begin(played, work, self._lost)
 
-    def _lost(self, played: Played) -> None:
-        """A rollout whose task was ended on its way: it still gets its verdict."""
+    def _lost(self, played: Played, error: BaseException | None) -> None:
+        """A rollout whose task was cancelled on its way still gets its verdict; not so one that nothing can end."""
         self._leave(played)
-        if played.attempt_id in self._alive:
+        if self._closing or played.attempt_id not in self._alive:
+            return
+        if error is not None:
+            log.error("rollout %s cannot be ended; it is taken up after a restart", played.name, exc_info=error)
+            self._alive.remove(played)
+        else:
             reason = played.stop.reason
             outcome = _stopped(played) if reason else _broken(played, RuntimeError("its task was cancelled"))
             self._run(played, self._end(played, outcome))
@@ -192,45 +213,80 @@ class Engine:
             outcome = _broken(played, error)
         finally:
             self._leave(played)
-        await self._end(played, outcome)
+        await self._end(played, _cancelled(played, outcome))
 
     async def _end(self, played: Played, outcome: Outcome) -> None:
         played.phase = "settling"
-        stored = await self._player.settle(played, outcome)
+        try:
+            stored = await self._player.settle(played, outcome)
+        except Exception as error:  # ours again: it cannot be told as it is, so it is told that it cannot
+            log.exception("the outcome of rollout %s cannot be stored", played.name)
+            stored = await self._player.settle(played, _broken(played, error))
         self._ended += 1
         self._alive.remove(played)
         self._heard(played, stored)
 
-    def _stop(self, played: Played, reason: str) -> None:
+    def _stop(self, played: Played, reason: str, grace: float | None = None) -> None:
         if played.stop.reason is not None:
             return
-        played.stop.reason = reason
+        played.stop.reason, played.stop.grace = reason, grace
         if played.phase == "queued" and self._slots.withdraw(played.attempt_id):
             self._run(played, self._end(played, _stopped(played)))
         elif played.task is not None and played.phase != "settling":
             played.task.cancel()
 
-    async def _take_up(self, unfinished: Unfinished, dialect: Dialect) -> None:
+    async def _take_up(self, unfinished: Unfinished, dialect: Dialect | None) -> None:
         accepted = unfinished.accepted
         try:
-            start = dialect.parse(json.loads(accepted.request), accepted.rollout_id)
-            request = self._admission.request(start)
-        except (Refused, ValueError) as error:
+            if dialect is None:
+                raise ValueError(f"nothing here speaks {accepted.dialect!r}")
+            start = self._admission.parse(dialect, json.loads(accepted.request), accepted.rollout_id)
+        except (Refused, ValueError, RecursionError) as error:
             log.error("rollout %s, accepted before the restart, no longer fits: %s", accepted.rollout_id, error)
-            verdict = Verdict("failed", "restarted", None, f"not playable after a restart: {error}")
+            verdict = Verdict("failure", "restarted", None, f"not playable after a restart: {error}")
             await self._outbox.settle(accepted.attempt_id, verdict, None, ())
             return
-        played = Played(accepted.attempt_id, dialect, start, request, monotonic())
-        played.until = self._admission.until(request, played.admitted)
-        self._alive.add(played, accepted.keys)
-        if unfinished.left is not None:
-            played.left = replace(from_record(json.loads(unfinished.left), request.row), request=request)
-            played.told = True
+        played = Played(
+            accepted.attempt_id, dialect, start, RolloutRequest(start.rollout_id, start.prompt), monotonic()
+        )
         played.phase = "queued"
-        if self._policy.on_restart == "fail":
-            self._run(played, self._end(played, _restarted(played)))
+        self._alive.add(played, accepted.keys)
+        outcome = self._again(played, unfinished)
+        if outcome is not None:
+            self._run(played, self._end(played, outcome))
         else:
             self._slots.enter(played.attempt_id, played, reserved=False)
+
+    def _again(self, played: Played, unfinished: Unfinished) -> Outcome | None:
+        """Make a rollout of an earlier process ready to be played, or only graded; its outcome if it cannot be."""
+        # Its controller hears nothing twice, whatever else is wrong with it.
+        played.told = unfinished.left is not None
+        try:
+            played.request = self._admission.request(played.start)
+            if unfinished.left is not None:
+                played.left = replace(
+                    from_record(json.loads(unfinished.left), played.request.row), request=played.request
+                )
+        except (Refused, LookupError, TypeError, ValueError, AttributeError) as error:
+            log.error("rollout %s, accepted before the restart, no longer fits: %s", played.name, error)
+            return _restarted(played, f"server restarted, and cannot play it any more: {error}")
+        if self._policy.on_restart == "fail":
+            return _restarted(played, "server restarted")
+        if played.left is None:
+            if "time" in played.start.limits:  # the controller's own deadline goes on while the server is away
+                played.admitted -= max(0.0, time() - unfinished.accepted.accepted_at)
+            played.until = self._admission.until(played.request, played.admitted)
+        return None
+
+
+def _cancelled(played: Played, outcome: Outcome) -> Outcome:
+    """The outcome, unless it was cancelled and some code swallowed that: the controller has been told otherwise.
+
+    What ends in spite of a shutdown, in time, is as good as any.
+    """
+    if played.stop.reason != "cancelled" or outcome.status == "cancelled":
+        return outcome
+    return replace(outcome, status="cancelled", stop_reason="cancelled", reward=None, failure=None)
 
 
 def _stopped(played: Played) -> Outcome:
@@ -238,8 +294,8 @@ def _stopped(played: Played) -> Outcome:
     return Outcome(played.request, "cancelled", reason, ended=reason)
 
 
-def _restarted(played: Played) -> Outcome:
-    failure = Failure("workflow", "restarted", "server restarted")
+def _restarted(played: Played, why: str) -> Outcome:
+    failure = Failure("workflow", "restarted", why)
     left = played.left or Outcome(played.request, "failed", "restarted")
     return replace(left, status="failed", stop_reason="restarted", failure=failure, ended="restarted")
 

@@ -104,7 +104,7 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
         engine = Engine(
             live, outbox, player, _policy(section, worker), UrlPolicy(section.allow_callbacks).check_start, _ended
         )
-        stack.callback(engine.close)
+        stack.push_async_callback(engine.aclose)
         dialects = make_dialects(section, secrets=opening.secrets)
         app = _app(plan, section, opening, engine, dialects, outbox, deliveries, metrics)
         house = House(app, engine, deliveries, outbox, metrics)
@@ -294,9 +294,15 @@ def _chores(
 
 def _keep_up(stack: AsyncExitStack, chore: Callable[[], Awaitable[None]]) -> None:
     task = asyncio.ensure_future(chore())
+    task.add_done_callback(_mourn)
 
     async def end() -> None:
         task.cancel()
         await asyncio.wait({task})
 
     stack.push_async_callback(end)
+
+
+def _mourn(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a chore of the server has ended: what it looked after is not looked after any more", exc_info=error)

@@ -86,12 +86,14 @@ class Player:
         if played.timer is not None:
             played.timer.cancel()
         if played.holding is not None:
-            await played.holding
+            await asyncio.wait({played.holding})  # it logs what goes wrong with it
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
             outcome = _shut_down(outcome)
         owed = self._owed(played, outcome)
         record = encode(to_record(outcome, {})) if self._keep_outcomes else None
-        verdict = Verdict(outcome.status, outcome.stop_reason, outcome.reward, _said(outcome))
+        word, message = played.dialect.said(played.start, outcome)
+        reward = outcome.reward if word == "success" else None
+        verdict = Verdict(word, outcome.stop_reason, reward, message or "")
         if await self._store(played, verdict, record, owed):
             self._owe(_deliveries(played, owed, first=1 if played.told else 0))
         return outcome
@@ -137,12 +139,12 @@ class Player:
     async def _hold(self, played: Played) -> None:
         """Store how the agent ended, so that the controller hears of it while graders think."""
         assert played.left is not None
-        ended = played.dialect.ended(played.start, played.left)
-        if ended is None:
-            return
         try:
+            ended = played.dialect.ended(played.start, played.left)
+            if ended is None:
+                return
             await self._outbox.hold(played.attempt_id, encode(to_record(played.left, {})), [ended])
-        except StoreError as error:
+        except Exception as error:  # the disk's, or ours: its grade brings the same news
             log.error("the agent's end of %s is reported with its grade: %s", played.name, error)
             return
         played.told = True
@@ -161,7 +163,9 @@ class Player:
             return replace(left, status="cancelled", stop_reason=played.stop.reason)
 
 
-def begin(played: Played, work: Coroutine[Any, Any, None], gone: Callable[[Played], None]) -> None:
+def begin(
+    played: Played, work: Coroutine[Any, Any, None], gone: Callable[[Played, BaseException | None], None]
+) -> None:
     """Run `work` in a task of its own that can be stopped with a reason; `gone` is called if it never got to its end.
 
     A task that is cancelled before its first step runs nothing of its coroutine, no `finally` either.
@@ -171,8 +175,9 @@ def begin(played: Played, work: Coroutine[Any, Any, None], gone: Callable[[Playe
     played.task = asyncio.get_running_loop().create_task(work, context=context)
 
     def done(task: asyncio.Task[None]) -> None:
-        if task.cancelled() or task.exception() is not None:
-            gone(played)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error is not None:
+            gone(played, error)
 
     played.task.add_done_callback(done)
 
@@ -183,12 +188,6 @@ def _deliveries(played: Played, owed: Sequence[Owed], first: int) -> list[Delive
         Delivery(played.attempt_id, played.name, each.channel, first + place, each, 0, now, now, "")
         for place, each in enumerate(owed)
     ]
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.failure is not None:
-        return outcome.failure.message
-    return "cancelled" if outcome.status == "cancelled" else ""
 
 
 def _shut_down(outcome: Outcome) -> Outcome:

@@ -49,7 +49,6 @@ class Start:
     callback_key: str | None = None
     label: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-    has_metadata: bool = False
     sampling: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     limits: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     grade: bool = True

@@ -14,13 +14,5 @@ def status_of(rollout_id: str, word: str, reward: float | None = None, message: 
 
 def settled_status(known: Known, verdict: Verdict) -> dict[str, Any]:
     """The body for a stored verdict. While callbacks are still owed, `undelivered` says how many."""
-    status = status_of(known.rollout_id, _word(verdict), verdict.reward, verdict.message or None)
+    status = status_of(known.rollout_id, verdict.status, verdict.reward, verdict.message or None)
     return {**status, "undelivered": known.undelivered} if known.undelivered else status
-
-
-def _word(verdict: Verdict) -> str:
-    if verdict.status == "cancelled":
-        return "cancelled"
-    # Ungraded without a message: nobody had asked for a grade.
-    fine = verdict.status == "scored" or (verdict.status == "ungraded" and not verdict.message)
-    return "success" if fine else "failure"

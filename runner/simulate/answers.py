@@ -14,7 +14,6 @@ from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.simulate.history import History
 from runner.simulate.starts import AGENT_LOOP, MULTI_SAMPLE
 
-
 _IN_PIECES = 64 * 1024
 """Characters up to which an answer is streamed in small pieces: they weigh many times the text itself."""
 

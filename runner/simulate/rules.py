@@ -107,7 +107,6 @@ _ALL = (
     Rule("cancel-shape", None, "answer a cancel with a disposition for each id"),
     Rule("cancel-untrue", None, "tell the truth about what a cancel did"),
     Rule("server-died", None, "stay up"),
-    Rule("parity", None, "play a row as `eval` plays it"),
     Rule("verdict-missing", 17, "report a verdict for every rollout that it accepted"),
 )  # fmt: skip
 

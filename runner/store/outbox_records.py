@@ -36,7 +36,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a rollout ended: `status` is an outcome's, `message` what the status endpoint says of an error."""
+    """How a rollout ended: `status` and `message` are what the status endpoint says."""
 
     status: str
     stop_reason: str

@@ -6,7 +6,6 @@ that is killed leaves what it did; another thread writes to the disk, so ten tho
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -49,9 +48,7 @@ class EventLog:
 
     def path(self, rollout_id: str) -> Path:
         """The file of a rollout: its id as far as a file's name can hold it, and a mark that keeps ids apart."""
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", rollout_id).strip("._")[:48] or "rollout"
-        mark = hashlib.sha256(rollout_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        return self.folder / f"{stem}_{mark}.jsonl"
+        return self.folder / f"{file_name(rollout_id)}.jsonl"
 
     def flush(self) -> None:
         """Return when everything that was heard is written."""

@@ -10,10 +10,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from runner.records.artifacts import artifacts_folder
 from runner.records.completion import Completion, ToolSpec
 from runner.records.message import Message, ToolCall
 from runner.workflows.answers import ToolAnswers
@@ -79,6 +81,11 @@ class AgentWorkflowContext(Generic[C]):
         if self._metadata is None:
             self._metadata = deepcopy(dict(self._row))
         return self._metadata
+
+    @property
+    def artifacts_dir(self) -> Path | None:
+        """A folder for files worth keeping with this rollout, made now; None where none are kept, as in `eval`."""
+        return artifacts_folder()
 
     @property
     def tools(self) -> Sequence[ToolSpec]:

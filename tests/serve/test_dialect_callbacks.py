@@ -249,8 +249,8 @@ def test_trap_12_and_20_no_id_and_no_grader_url() -> None:
 @pytest.mark.parametrize(
     ("which", "changes", "outcome", "why"),
     [
-        ("g2", {"label": None}, replace(SCORED, status="ungraded", reward=None), "no label or metadata"),
-        ("g3", {"label": None}, replace(SCORED, status="ungraded", reward=None), "no label or metadata"),
+        ("g2", {"label": None}, failed(Failure("grader", "no_label", "row has no label"), "ungraded"), "no label"),
+        ("g3", {"label": None}, failed(Failure("grader", "no_label", "row has no label"), "ungraded"), "no label"),
         ("g3", {}, failed(Failure("config", "no_grader", "x"), "ungraded"), "no grader configured"),
     ],
 )
@@ -258,7 +258,8 @@ def test_trap_19_an_empty_failure_says_why(which: str, changes: Any, outcome: Ou
     assert ended(which, outcome, **changes)["status"] == "success"
     body = settled(which, outcome, **changes)
     assert body["status"] == "failure" and why in body["err_message"]
-    assert body.get("samples", body.get("sample")) in ({}, None)
+    for sample in [body.get("sample"), *body.get("samples", {}).values()]:
+        assert sample is None or sample["reward"] is None
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("-inf"), None, "1.5"])

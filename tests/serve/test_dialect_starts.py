@@ -74,7 +74,7 @@ def test_the_multi_sample_example() -> None:
     assert start.chat.url == "http://ctl.internal/v1/chat/completions"
     assert start.chat.headers == {"x-rollout-id": "ep-41", "x-sample-id": "main"}
     assert (start.chat.key, start.chat.model, start.chat.stream) == ("k-9", "osmosis-rollout", True)
-    assert (start.label, start.has_metadata, start.grade, start.shape) == ("Lima", False, True, "samples")
+    assert (start.label, start.grade, start.shape) == ("Lima", True, "samples")
     assert (start.completion_url, start.grader_url) == ("http://ctl.internal/cb/done", "http://ctl.internal/cb/graded")
     assert parsed("g2", chat_completions_url="http://ctl/chat/completions/").chat.url == "http://ctl/chat/completions"
 
@@ -162,7 +162,12 @@ def test_a_callback_url_may_have_a_query() -> None:
 @pytest.mark.parametrize("changes", [{"label": ""}, {"label": None, "metadata": {}}])
 def test_trap_37_presence_makes_a_rollout_gradable(changes: dict[str, Any]) -> None:
     assert parsed("g3", **changes).grade
-    assert not parsed("g3", label=None, metadata=None).grade
+
+
+def test_whether_there_is_enough_to_grade_is_for_the_graders_to_say() -> None:
+    """Not every grader needs a label; those that do say that there is none."""
+    assert parsed("g3", label=None, metadata=None).grade
+    assert not parsed("g3", grader_callback_url=None).grade
 
 
 def test_trap_38_a_prompt_may_be_empty() -> None:
@@ -177,7 +182,7 @@ def test_trap_39_and_40_metadata_are_measured_as_escaped_json() -> None:
     with pytest.raises(Refused) as caught:
         limited.parse({**BODIES["g1"], "metadata": {"t": "漢" * 16}}, "")
     assert caught.value.detail[0]["loc"] == ["body", "metadata"]
-    assert parsed("g3", metadata={"t": "x" * 2_000_000}).has_metadata
+    assert parsed("g3", metadata={"t": "x" * 2_000_000}).metadata
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "\0", "x" * 256, "😀", " padded "])

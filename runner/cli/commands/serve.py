@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from runner.config.serve import ServeSection
     from runner.serve.house import House, Opening
 
-_FILES_PER_ROLLOUT = 2
-"""A connection to the chat endpoint, and one that a start or a callback came and went by."""
+_CONTROLLERS = 2048
+"""Connections of controllers, and to them, beside the one to a chat endpoint that each rollout may hold."""
 
 
 @click.command("serve")
@@ -56,7 +56,7 @@ def command(workflow: Path, reload: bool, log: Path | None, **asked: Any) -> int
     if section.workers > 1:
         raise CommandError("this version serves with one worker", "leave out `--workers` and `[serve] workers`")
     sockets = _sockets(section)
-    if warning := allow_open_files(_FILES_PER_ROLLOUT * section.max_concurrent):
+    if warning := allow_open_files(section.max_concurrent + _CONTROLLERS):
         shell.warn(warning)
     return _serve(plan, sockets, _opening(plan, log), shell)
 

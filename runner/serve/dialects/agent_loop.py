@@ -27,7 +27,7 @@ from runner.serve.dialects.addresses import joined
 from runner.serve.dialects.category import error_text, failure_text
 from runner.serve.dialects.encode import encode, scrubbed
 from runner.serve.dialects.fields import Fields, Key, Messages, cleaned, json_size, read, refused
-from runner.serve.dialects.rollout_report import ended_well, finite_reward
+from runner.serve.dialects.rollout_report import CANCELLED, FAILURE, SUCCESS, ended_well, finite_reward
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.dialects.sampling import read_params
 from runner.serve.start import Chat, Start
@@ -113,7 +113,6 @@ class AgentLoop:
             completion_url=joined("server_url", fields.server_url, "/v1/rollout/completed"),
             callback_key=fields.api_key or None,
             metadata=cleaned(fields.metadata, "metadata", notes),
-            has_metadata="metadata" in fields.model_fields_set,
             sampling=asked.sampling,
             limits=_limits(fields, notes),
             notes=tuple(notes),
@@ -130,6 +129,12 @@ class AgentLoop:
     def ended(self, start: Start, left: Outcome) -> Owed | None:
         """None: this generation is told once, at the end."""
         return None
+
+    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
+        """As the completion says it: a rollout that could only not be graded is a success without a reward."""
+        if outcome.status == "cancelled":
+            return CANCELLED, CANCELLED
+        return SUCCESS if ended_well(outcome) else FAILURE, self._problem(start, outcome)
 
     def settled(self, start: Start, outcome: Outcome) -> Owed | None:
         """The completion. Fields without a value are left out of it."""

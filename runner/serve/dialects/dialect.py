@@ -40,6 +40,13 @@ class Dialect(Protocol):
         """
         ...
 
+    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
+        """The verdict as the status endpoint says it: success, failure or cancelled, and a message.
+
+        The same as the callbacks say, so that a controller never reads two things about one rollout.
+        """
+        ...
+
     def settled(self, start: Start, outcome: Outcome) -> Owed | None:
         """The callback that brings the reward, or the whole result; None if the controller asked for none."""
         ...

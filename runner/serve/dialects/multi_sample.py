@@ -15,7 +15,7 @@ from runner.records.rollout import Outcome
 from runner.serve.dialects.category import VALIDATION
 from runner.serve.dialects.encode import scrubbed
 from runner.serve.dialects.fields import read
-from runner.serve.dialects.rollout_report import FAILURE, Told, completion, sample_body, told
+from runner.serve.dialects.rollout_report import FAILURE, Told, completion, said, sample_body, told
 from runner.serve.dialects.rollout_start import PATH, AnyId, RolloutFields, rollout_chat, rollout_start
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.start import Start
@@ -74,6 +74,10 @@ class MultiSample:
         """The completion callback."""
         return completion(start, left, self._secrets, status_first=False)
 
+    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
+        """As the last callback says it."""
+        return said(start, outcome, self._demanding(told(start, outcome, self._secrets), outcome), self._secrets)
+
     def settled(self, start: Start, outcome: Outcome) -> Owed | None:
         """The grader callback; None if no URL for it was given."""
         if start.grader_url is None:
@@ -96,12 +100,12 @@ class MultiSample:
     def _demanding(self, verdict: Told, outcome: Outcome) -> Told:
         """In this generation a success needs a sample that chatted, and a reward even for a removed one."""
         if verdict.listed and not outcome.sample.calls:
-            said = verdict.message or "No samples after grading: the agent never asked for a completion"
-            return Told(FAILURE, listed=False, message=said, category=verdict.category or VALIDATION)
+            why = verdict.message or "No samples after grading: the agent never asked for a completion"
+            return Told(FAILURE, listed=False, message=why, category=verdict.category or VALIDATION)
         if verdict.removed:
-            said = (
+            why = (
                 f"Sample {self._sample} has no reward after grading: it ran into {scrubbed(outcome.stop_reason)[:256]}"
             )
-            return replace(verdict, status=FAILURE, message=f"{said}, which [limits] on_limit leaves ungraded",
+            return replace(verdict, status=FAILURE, message=f"{why}, which [limits] on_limit leaves ungraded",
                            category=VALIDATION)  # fmt: skip
         return verdict

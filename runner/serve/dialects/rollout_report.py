@@ -18,7 +18,7 @@ from runner.serve.dialects.sample import Parts
 from runner.serve.start import Start
 from runner.store.outbox import Owed
 
-SUCCESS, FAILURE = "success", "failure"
+SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,22 @@ def finite_reward(outcome: Outcome) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def said(start: Start, outcome: Outcome, verdict: Told, secrets: Sequence[str]) -> tuple[str, str | None]:
+    """The status endpoint's word and message: what the last callback of the rollout says."""
+    if outcome.status == "cancelled":
+        return CANCELLED, CANCELLED
+    if start.grader_url is not None:
+        return verdict.status, verdict.message
+    if ended_well(outcome):
+        return SUCCESS, None
+    return FAILURE, error_text(failure_text(start, outcome), start, secrets)
+
+
 def told(start: Start, outcome: Outcome, secrets: Sequence[str]) -> Told:
     """What the grader callback of an outcome says."""
     if not ended_well(outcome):
         text = error_text(failure_text(start, outcome), start, secrets)
         return Told(FAILURE, listed=False, message=text, category=failed_category(outcome))
-    if start.label is None and not start.has_metadata:
-        return Told(FAILURE, listed=False, message="nothing to grade against: no label or metadata")
     if outcome.failure is not None and outcome.failure.kind == "no_grader" and not outcome.scores:
         return Told(FAILURE, listed=False, message="no grader configured")
     reward = finite_reward(outcome)

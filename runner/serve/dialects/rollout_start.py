@@ -49,7 +49,6 @@ def rollout_start(
     notes: list[str] = []
     if "x-rollout-id" in chat.headers and chat.headers["x-rollout-id"] != wire_id:
         notes.append("its id is percent-encoded in x-rollout-id: no header can carry it as it is")
-    graded = grader_url is not None and (fields.label is not None or fields.metadata is not None)
     return Start(
         dialect=dialect,
         wire_id=wire_id,
@@ -63,9 +62,8 @@ def rollout_start(
         callback_key=fields.controller_api_key or None,
         label=fields.label,
         metadata=cleaned(fields.metadata or {}, "metadata", notes),
-        has_metadata=fields.metadata is not None,
         limits=_limits(fields) if deadlines else {},
-        grade=graded,
+        grade=grader_url is not None,
         shape=shape,
         extra=cleaned(fields.extra_fields or {}, "extra_fields", notes),
         notes=tuple(notes),

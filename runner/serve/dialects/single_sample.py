@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
 from runner.serve.dialects.fields import GivenKey, read
-from runner.serve.dialects.rollout_report import completion, sample_body, told
+from runner.serve.dialects.rollout_report import completion, said, sample_body, told
 from runner.serve.dialects.rollout_start import LONGEST_ID, PATH, RolloutFields, rollout_chat, rollout_start
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.start import Start
@@ -81,6 +81,10 @@ class SingleSample:
     def ended(self, start: Start, left: Outcome) -> Owed | None:
         """The completion callback."""
         return completion(start, left, self._secrets, status_first=True)
+
+    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
+        """As the last callback says it."""
+        return said(start, outcome, told(start, outcome, self._secrets), self._secrets)
 
     def settled(self, start: Start, outcome: Outcome) -> Owed | None:
         """The grader callback; None if no URL for it was given."""

@@ -1,0 +1,197 @@
+"""`osmosis-run simulate` as a user runs it, against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.build.plan import build
+from runner.config.load import load
+from runner.simulate.answers import Fixed
+from runner.simulate.conformance import CASES, Suite
+from runner.simulate.load import LoadOptions
+from runner.simulate.run import Options, Simulation
+from runner.simulate.server import Server, ServerError
+from runner.simulate.starts import DIALECTS
+
+FILE = """
+schema = 1
+[workflow]
+name = "capitals"
+[tools.capital]
+call = "./tools.py:capital"
+[model]
+provider = "scripted"
+[[model.rules]]
+when = "turn == 0"
+tool_calls = [{ name = "capital", arguments = { country = "{{ row.user_prompt }}" } }]
+[[model.rules]]
+reply = "{{ last if luck < 0.7 else 'no idea' }}"
+[graders.answer]
+kind = "exact"
+[dataset]
+path = "rows.jsonl"
+"""
+TOOLS = '''
+def capital(country: str) -> str:
+    """The capital of a country."""
+    return {"Peru": "Lima", "Chad": "N'Djamena", "Oman": "Muscat"}[country]
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("capitals")
+    (folder / "workflow.toml").write_text(FILE)
+    (folder / "tools.py").write_text(TOOLS)
+    rows = [("Peru", "Lima"), ("Chad", "N'Djamena"), ("Oman", "Muscat")]
+    lines = [json.dumps({"user_prompt": country, "ground_truth": capital}) for country, capital in rows]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "runner.cli.main", "simulate", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_load_with_faults_ends_well(folder: Path) -> None:
+    ended = run(folder, "--rollouts", "60", "--faults", "flaky", "--json")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    facts = json.loads(ended.stdout)
+    assert facts["violations"] == []
+    assert facts["rollouts"]["accepted"] == facts["rollouts"]["verdicts"] == 60
+    assert facts["latency"]["verdict"]["p99"] > 0
+    assert {"callback-500", "ack-drop"} & set(facts["faults"])
+    assert 0.0 < facts["reward"]["mean"] < 1.0
+
+
+def test_nothing_is_lost_when_the_server_is_killed(folder: Path) -> None:
+    ended = run(folder, "--duration", "1.5", "--rate", "60", "--fault", "callback-500=0.5", "--kill-after", "0.6")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "✓ no violation" in ended.stdout
+    assert "kill -9 1" in ended.stdout
+
+
+def test_parity(folder: Path) -> None:
+    ended = run(folder, "--parity")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "9 compared  ·  all the same" in ended.stdout
+
+
+def test_a_difference_is_shown(folder: Path) -> None:
+    """The server is told another system prompt than the file at hand: it cannot play alike."""
+    plan = build(load(folder / "workflow.toml"))
+
+    async def main() -> Any:
+        from runner.simulate.parity import compare_rows
+        from runner.simulate.run import answers_of
+
+        async with Server(folder / "workflow.toml", settings=('graders.answer.expect="another"',)) as server:
+            return await compare_rows(plan, answers_of(plan), (server, "", ""), DIALECTS, 3)
+
+    found = asyncio.run(main())
+    assert any("reward: directly 1.0, over the wire 0.0" in each.differences for each in found)
+
+
+def test_some_conformance_cases(folder: Path) -> None:
+    cases = [word for name in ("start-plays", "completion-500", "cancel-id", "status-true", "tool-bad-arguments",
+                               "killed-owing") for word in ("--case", name)]  # fmt: skip
+    ended = run(folder, "--conformance", *cases)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "18 ok  ·  0 failed  ·  0 skipped" in ended.stdout
+
+
+def test_a_server_of_somebody_else_is_not_killed(folder: Path, fake_server: Any) -> None:
+    """A server at a URL: what needs one of our own is skipped and says why. A bad one fails."""
+    plan = build(load(folder / "workflow.toml"))
+
+    async def main() -> Any:
+        async with fake_server("sample-key", "runs-twice") as server:
+            suite = Suite(plan, lambda settings: None, server.url)
+            told: list[Any] = []
+            globs = ["start-plays", "sample-name", "killed-idle", "stopped-idle", "size-body", "auth-wrong"]
+            return await suite.run(DIALECTS, globs, told.append), told
+
+    outcomes, told = asyncio.run(main())
+    assert outcomes == told
+    by_name = {(each.case.name, each.dialect): each for each in outcomes}
+    assert by_name["start-plays", "single-sample"].result == "ok"
+    assert by_name["sample-name", "multi-sample"].result == "failed"
+    assert "sample-key" in by_name["sample-name", "multi-sample"].reason
+    assert by_name["stopped-idle", "single-sample"].result == "skipped"
+    assert "serve.max_body" in by_name["size-body", "agent-loop"].reason
+    assert by_name["auth-wrong", "agent-loop"].reason == "the server was named without a key"
+
+
+def test_the_table_of_cases_is_broad_and_sound() -> None:
+    assert len(CASES) >= 80
+    assert len({case.name for case in CASES}) == len(CASES)
+    traps = {trap for case in CASES for trap in case.traps}
+    assert traps <= set(range(1, 108))
+    assert len(traps) >= 50
+    assert all(case.says and set(case.dialects) <= set(DIALECTS) for case in CASES)
+
+
+def test_a_server_that_dies_is_told(folder: Path) -> None:
+    plan = build(load(folder / "workflow.toml"))
+
+    async def main() -> Any:
+        async with Server(folder / "workflow.toml") as server:
+            options = Options(load=LoadOptions(rollouts=None, duration=20.0, rate=20.0, patience=3.0))
+            simulation = Simulation(plan, options, Fixed("OK."), server)
+            assert server._process is not None
+            asyncio.get_running_loop().call_later(0.5, os.kill, server._process.pid, signal.SIGKILL)
+            return await simulation.run()
+
+    result = asyncio.run(main())
+    rules = {each["rule"]: each for each in result.facts["violations"]}
+    assert "exit code -9" in rules["server-died"]["evidence"][0]["evidence"]
+    assert result.exit_code in (2, 3)
+
+
+def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
+    async def main() -> None:
+        async with Server(folder / "workflow.toml", settings=("serve.max_concurrent=0",)):
+            raise AssertionError("it started")
+
+    with pytest.raises(ServerError, match="did not start") as raised:
+        asyncio.run(main())
+    assert "max_concurrent" in raised.value.tail
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--fault", "callback-50=0.1"], 1, "did you mean"),
+        (["--away", "soon"], 1, "2@5"),
+        (["--conformance", "--parity"], 1, "two different things"),
+        (["--case", "x"], 1, "--conformance"),
+        (["--url", "https://example.org"], 1, "plain HTTP"),
+        (["--url", "http://127.0.0.1:9", "--kill-after", "1"], 1, "leave out `--url`"),
+        (["--key-env", "NOTHING"], 1, "--url"),
+        (["--url", "http://127.0.0.1:9", "--key-env", "NO_SUCH_NAME"], 1, "NO_SUCH_NAME is not set"),
+        (["--call", "nothing={}"], 1, "names no tool"),
+        (["--url", "http://127.0.0.1:9"], 3, "the server gave no answer"),
+        (["--conformance", "--case", "no-such-case"], 1, "no case has such a name"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(folder: Path, words: list[str], code: int, says: str) -> None:
+    ended = run(folder, *words)
+    assert ended.returncode == code, ended.stderr
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_list_of_faults(folder: Path) -> None:
+    ended = run(folder, "--fault", "list")
+    assert ended.returncode == 0
+    assert "callback-429-date  " in ended.stdout
