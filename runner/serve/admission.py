@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, time
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from runner.build.plan import Plan
@@ -22,6 +22,11 @@ from runner.store.errors import StoreError
 from runner.store.outbox import Accepted, Outbox
 
 _LATER = {"retry-after": "5"}
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""The headers of a request as ASGI gives them; names in lower case."""
+Traced: TypeAlias = Callable[[Start, Headers], None]
+"""Told of each start that is about to be written down, with its request's headers: they may name a trace."""
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +64,7 @@ class Admission:
         *,
         check: Callable[[Start], None],
         enter: Callable[[Played], None],
+        traced: Traced | None = None,
     ) -> None:
         self._plan = plan
         self._outbox = outbox
@@ -67,10 +73,11 @@ class Admission:
         self._policy = policy
         self._check = check
         self._enter = enter
+        self._traced = traced
         self.closed = False
         self.accepted = 0
 
-    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes) -> Answer:
+    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = ()) -> Answer:
         """Accept one rollout. The answer is given when it is on disk. Raises `Refused`."""
         if self.closed:
             raise Refused(503, "server shutting down", _LATER)
@@ -86,6 +93,8 @@ class Admission:
             return await self._full(dialect, keys)
         played = Played(uuid4().hex, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
         self._alive.add(played, keys)
+        if self._traced is not None:
+            self._traced(start, headers)
         accepted = Accepted(
             played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
         )

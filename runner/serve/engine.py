@@ -13,7 +13,7 @@ from typing import Any
 from runner.build.live import Live
 from runner.records.failure import Failure
 from runner.records.rollout import Outcome, RolloutRequest
-from runner.serve.admission import Admission, Answer, Policy
+from runner.serve.admission import Admission, Answer, Headers, Policy, Traced
 from runner.serve.alive import Alive
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.played import Played
@@ -75,6 +75,7 @@ class Engine:
         policy: Policy,
         check: Callable[[Start], None],
         heard: Callable[[Played, Outcome], None],
+        traced: Traced | None = None,
     ) -> None:
         self._outbox = outbox
         self._player = player
@@ -82,13 +83,15 @@ class Engine:
         self._heard = heard
         self._alive = Alive()
         self._slots: Slots[Played] = Slots(policy.max_concurrent, policy.max_queue, self._begin)
-        self._admission = Admission(live.plan, outbox, self._alive, self._slots, policy, check=check, enter=self._enter)
+        self._admission = Admission(
+            live.plan, outbox, self._alive, self._slots, policy, check=check, enter=self._enter, traced=traced
+        )
         self._ended = 0
         self._closing = False
 
-    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes) -> Answer:
+    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = ()) -> Answer:
         """Accept one rollout. The answer is given when it is on disk. Raises `Refused`."""
-        return await self._admission.start(dialect, body, raw)
+        return await self._admission.start(dialect, body, raw, headers)
 
     async def status(self, rollout_id: str) -> dict[str, Any]:
         """What is known about a rollout, in the words of the status endpoint."""
@@ -184,7 +187,9 @@ class Engine:
         self._run(played, self._play(played))
 
     def _run(self, played: Played, work: Coroutine[Any, Any, None]) -> None:
-        if not self._closing:
+        if self._closing:
+            work.close()
+        else:
             begin(played, work, self._lost)
 
     def _lost(self, played: Played, error: BaseException | None) -> None:

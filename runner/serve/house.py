@@ -5,37 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time
-from typing import Any
 
 from runner.build.plan import Plan
 from runner.config.serve import ServeSection
 from runner.models.absent import AbsentModel
 from runner.models.chat import ChatModels
 from runner.models.connections import Connections
+from runner.models.model import Model
 from runner.models.retry import Retries
-from runner.records.event import Listener
-from runner.records.rollout import Outcome
 from runner.serve.access import Access
 from runner.serve.admission import Policy
 from runner.serve.app import App
 from runner.serve.body import BodyLimits
-from runner.serve.delivery import CallbackPolicy, Deliveries, Posted
+from runner.serve.delivery import CallbackPolicy, Deliveries
 from runner.serve.dialects.auto import Dialects, make_dialects
 from runner.serve.engine import Engine
-from runner.serve.played import Played
 from runner.serve.playing import Player
 from runner.serve.routes import Face, routes
+from runner.serve.start import Start
 from runner.serve.urls import UrlPolicy
+from runner.serve.vitals import Exposition, Health
+from runner.serve.watching import Watching
 from runner.store.errors import StoreError
 from runner.store.outbox import Outbox
-from runner.telemetry.event_log import EventLog
-from runner.telemetry.listeners import listening
-from runner.telemetry.metrics import Metrics
 
 DELIVER_AT_END = 5.0
 """Seconds that callbacks get when the server ends; what is not delivered then goes out after the next start."""
@@ -64,10 +61,9 @@ class House:
     engine: Engine
     deliveries: Deliveries
     outbox: Outbox
-    metrics: Metrics | None
+    watching: Watching
     recovered: int = 0
     owed: int = 0
-    _closed: bool = field(default=False)
 
     async def drain(self, seconds: float) -> int:
         """Accept nothing more, let what plays end within `seconds`, then deliver. How many could not be finished."""
@@ -87,44 +83,39 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
         stack.push_async_callback(outbox.aclose)
         connections = Connections(max=section.connections.max, idle=section.connections.idle)
         stack.push_async_callback(connections.aclose)
+        watching = Watching(plan, opening.events, opening.version)
+        stack.push_async_callback(watching.aclose)
         live = await stack.enter_async_context(plan.open(model=AbsentModel(_NO_POLICY)))
-        metrics = _metrics(plan, section, opening) if section.metrics.enabled else None
-        deliveries = Deliveries(outbox, connections, _callbacks(section), heard=_Post(metrics))
+        deliveries = Deliveries(outbox, connections, _callbacks(section), heard=watching.posted)
         stack.push_async_callback(deliveries.aclose)
-        listen = listening(metrics, _event_log(opening, stack))
         player = Player(
             live,
             outbox,
-            _models(plan, section, connections),
-            listen,
+            _Models(_models(plan, section, connections), watching),
+            watching.listen,
             deliveries.owe,
             report_cancelled=section.report_cancelled,
             keep_outcomes=section.archive is not None,
         )
         engine = Engine(
-            live, outbox, player, _policy(section, worker), UrlPolicy(section.allow_callbacks).check_start, _ended
+            live,
+            outbox,
+            player,
+            _policy(section, worker),
+            UrlPolicy(section.allow_callbacks).check_start,
+            watching.ended,
+            watching.traced if watching.traces else None,
         )
         stack.push_async_callback(engine.aclose)
         dialects = make_dialects(section, secrets=opening.secrets)
-        app = _app(plan, section, opening, engine, dialects, outbox, deliveries, metrics)
-        house = House(app, engine, deliveries, outbox, metrics)
+        app = _app(plan, opening, engine, dialects, outbox, deliveries, watching)
+        house = House(app, engine, deliveries, outbox, watching)
         house.owed = await deliveries.recover()
         house.recovered = await engine.recover(dialects.named)
-        if metrics is not None and house.recovered:
-            metrics.recovered(section.on_restart, house.recovered)
-        for chore in _chores(section, engine, outbox, metrics):
+        watching.recovered(section.on_restart, house.recovered)
+        for chore in _chores(section, engine, outbox, watching):
             _keep_up(stack, chore)
         yield house
-
-
-def _metrics(plan: Plan, section: ServeSection, opening: Opening) -> Metrics:
-    return Metrics(
-        section.metrics.prefix,
-        agent_loop=plan.name,
-        default_labels=section.metrics.default_labels,
-        version=opening.version,
-        tools=[spec.name for spec in plan.offered],
-    )
 
 
 def _callbacks(section: ServeSection) -> CallbackPolicy:
@@ -157,123 +148,46 @@ def _policy(section: ServeSection, worker: int) -> Policy:
     return Policy(section.max_concurrent, section.max_queue, section.dedupe, section.on_restart, worker)
 
 
-def _event_log(opening: Opening, stack: AsyncExitStack) -> Listener | None:
-    if opening.events is None:
-        return None
-    events = EventLog(opening.events)
-    stack.callback(events.close)
-    return events
+class _Models:
+    """Models whose calls carry their rollout's trace."""
 
+    def __init__(self, models: ChatModels, watching: Watching) -> None:
+        self._models = models
+        self._watching = watching
 
-def _ended(played: Played, outcome: Outcome) -> None:
-    failure = outcome.failure
-    if failure is None:
-        log.info("rollout %s %s (%s) reward %s", played.name, outcome.status, outcome.stop_reason, outcome.reward)
-        return
-    detail = f"\n{failure.detail}" if failure.detail else ""
-    where = f" at {failure.where}" if failure.where else ""
-    log.warning(
-        "rollout %s %s (%s/%s): %s%s%s",
-        played.name,
-        outcome.status,
-        failure.boundary,
-        failure.kind,
-        failure.message,
-        where,
-        detail,
-    )
-
-
-class _Post:
-    """Hears what became of each post of a callback."""
-
-    def __init__(self, metrics: Metrics | None) -> None:
-        self._metrics = metrics
-
-    def __call__(self, posted: Posted) -> None:
-        if posted.result == "abandoned":
-            log.error("callback %s of rollout %s is given up: %s", posted.channel, posted.rollout_id, posted.problem)
-        elif posted.result == "retry":
-            log.info("callback %s of rollout %s: %s", posted.channel, posted.rollout_id, posted.problem)
-        if self._metrics is not None:
-            self._metrics.callback(posted.channel, _result(posted), posted.seconds)
-
-
-def _result(posted: Posted) -> str:
-    if posted.result == "retry":
-        return "unreachable" if posted.status is None else "retried"
-    return posted.result
+    def model_for(self, start: Start) -> Model:
+        carried = self._watching.headers_for(start.rollout_id)
+        chat = replace(start.chat, headers={**start.chat.headers, **carried}) if carried else start.chat
+        return self._models.model_for(chat)
 
 
 def _app(
     plan: Plan,
-    section: ServeSection,
     opening: Opening,
     engine: Engine,
     dialects: Dialects,
     outbox: Outbox,
     deliveries: Deliveries,
-    metrics: Metrics | None,
+    watching: Watching,
 ) -> App:
-    limits = BodyLimits(section.max_body, section.request_timeout)
-    exposed = (
-        None if metrics is None or not section.metrics.expose else _Exposition(engine, outbox, deliveries, metrics)
-    )
+    section, metrics = plan.config.serve, watching.metrics
+    exposed = metrics is not None and section.metrics.expose
     face = Face(
         starts=dialects.starts,
-        limits=limits,
-        health=_health(plan, engine, deliveries),
-        metrics=exposed,
-        started=None if metrics is None else metrics.start,
+        limits=BodyLimits(section.max_body, section.request_timeout),
+        health=Health(plan.name, engine, deliveries),
+        metrics=Exposition(metrics, engine, outbox, deliveries) if metrics is not None and exposed else None,
+        started=watching.started,
         has_key=opening.key is not None,
         instance_id=os.environ.get("_OSMOSIS_ROLLOUT_INSTANCE_ID", ""),
         title=plan.name,
         version=opening.version,
     )
-    return App(routes(engine, face), Access(opening.key), None if metrics is None else metrics.http)
-
-
-class _Exposition:
-    """`/metrics`: what is known only when asked is told to the metrics first."""
-
-    def __init__(self, engine: Engine, outbox: Outbox, deliveries: Deliveries, metrics: Metrics) -> None:
-        self._engine = engine
-        self._outbox = outbox
-        self._deliveries = deliveries
-        self._metrics = metrics
-
-    async def __call__(self, accept: str) -> tuple[bytes, str]:
-        load = self._engine.load()
-        self._metrics.load(
-            queued=load.queued,
-            running=load.running - load.grading,
-            grading=load.grading,
-            max_concurrent=load.max_concurrent,
-            max_queue=load.max_queue,
-        )
-        self._metrics.outbox(await self._outbox.counts(), self._deliveries.backlog().oldest)
-        return self._metrics.text(accept)
-
-
-def _health(plan: Plan, engine: Engine, deliveries: Deliveries) -> Callable[[], Awaitable[Mapping[str, Any]]]:
-    """The body of `/health`: what each generation of controllers looks for, with true numbers."""
-
-    async def health() -> Mapping[str, Any]:
-        load, backlog = engine.load(), deliveries.backlog()
-        return {
-            "status": "draining" if engine.draining else "ok",
-            "agent_loop": plan.name,
-            "active_rollouts": load.running + load.queued,
-            "completed_rollouts": load.ended,
-            "concurrency": {"max_concurrent": load.max_concurrent, "queued": load.queued, "running": load.running},
-            "callbacks": {"pending": backlog.pending, "abandoned": backlog.abandoned, "away": list(backlog.away)},
-        }
-
-    return health
+    return App(routes(engine, face), Access(opening.key), watching.http)
 
 
 def _chores(
-    section: ServeSection, engine: Engine, outbox: Outbox, metrics: Metrics | None
+    section: ServeSection, engine: Engine, outbox: Outbox, watching: Watching
 ) -> list[Callable[[], Awaitable[None]]]:
     async def expire() -> None:
         while True:
@@ -289,7 +203,7 @@ def _chores(
                 log.warning("ended rollouts are not forgotten yet: %s", error)
 
     chores: list[Callable[[], Awaitable[None]]] = [expire, sweep]
-    return chores if metrics is None else [*chores, metrics.watch_loop]
+    return chores if watching.metrics is None else [*chores, watching.metrics.watch_loop]
 
 
 def _keep_up(stack: AsyncExitStack, chore: Callable[[], Awaitable[None]]) -> None:

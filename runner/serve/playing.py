@@ -24,10 +24,11 @@ from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop
 from runner.serve.played import Played
-from runner.serve.start import Chat
+from runner.serve.start import Start
 from runner.store.errors import StoreError
 from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict
 from runner.store.record import encode, to_record
+from runner.telemetry.log_context import bind
 
 HOLD_AFTER = 0.05
 """Seconds of grading after which the agent's end is stored and reported by itself. Most graders are quicker."""
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 class Models(Protocol):
     """Makes the model that answers for one rollout. It is dropped with it; connections are shared."""
 
-    def model_for(self, chat: Chat) -> Model: ...
+    def model_for(self, start: Start) -> Model: ...
 
 
 class Player:
@@ -69,7 +70,7 @@ class Player:
         """The outcome of the rollout; nothing is stored yet. Never raises, except cancellation without a reason."""
         if played.left is not None:
             return await self._grade(played, played.left)
-        model = self._models.model_for(played.start.chat)
+        model = self._models.model_for(played.start)
         try:
             return await run_rollout(
                 self._live.answered_by(model),
@@ -172,6 +173,7 @@ def begin(
     """
     context = contextvars.copy_context()
     context.run(current_stop.set, played.stop)
+    context.run(bind, rollout_id=played.name, attempt_id=played.attempt_id)
     played.task = asyncio.get_running_loop().create_task(work, context=context)
 
     def done(task: asyncio.Task[None]) -> None:

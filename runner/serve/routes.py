@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -31,7 +31,9 @@ class Plays(Protocol):
 
     @property
     def draining(self) -> bool: ...
-    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes) -> Answer: ...
+    async def start(
+        self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Answer: ...
     async def status(self, rollout_id: str) -> dict[str, Any]: ...
     async def cancel(self, selector: Selector) -> dict[str, str]: ...
 
@@ -81,7 +83,7 @@ async def _start(engine: Plays, face: Face, chooser: Chooser, request: Request) 
     body = decoded(raw, request.incoming.content_type, request.incoming.encoding)
     dialect = chooser(body)
     try:
-        answer = await engine.start(dialect, body, raw)
+        answer = await engine.start(dialect, body, raw, request.scope["headers"])
     except RecursionError:
         raise too_deep() from None
     except Refused as refused:

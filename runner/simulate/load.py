@@ -57,6 +57,8 @@ class Load:
         self.counts: Counter[str] = Counter()
         self.began = self.ended = 0.0
         self.stopped = False
+        self.last_trouble = ""
+        """What the last start without an answer met."""
 
     async def run(self, asking: Asking) -> None:
         """Post everything and wait for every verdict, each for as long as patience lasts."""
@@ -192,6 +194,3 @@ class Load:
                 self.counts["status without an answer"] += 1
                 continue
             self._ledger.note(history, status_findings(history, answer.status, answer.body))
-
-    last_trouble = ""
-    """What the last start without an answer met."""

@@ -90,9 +90,9 @@ def _outcomes(facts: Mapping[str, Any], style: Style) -> list[str]:
 
 
 def _failures(facts: Mapping[str, Any], style: Style) -> list[str]:
-    if not facts["failures"]:
-        return []
-    lines = [_INDENT + style.bold("Failures")]
+    lines = [_INDENT + style.bold("Failures")] if facts["failures"] else []
+    if facts["trouble"] and facts["rollouts"]["accepted"] < facts["rollouts"]["posted"]:
+        lines += [_INDENT + part for part in _wrapped(f"the last start without an answer: {facts['trouble']}", 72)]
     for each in facts["failures"]:
         lines += _counted(each["count"], each["message"], style)
     return lines

@@ -67,6 +67,7 @@ def measured(
         "failures": _failures(verdicts),
         "requests": dict(controller.requests),
         "load": dict(load.counts),
+        "trouble": load.last_trouble,
         "faults": dict(controller.faults.most_common()),
         "violations": violations(ledger),
     }

@@ -57,8 +57,10 @@ class Server:
             raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+    async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        # Nobody waits for the drain of a command that was interrupted.
+        hurried = kind is not None and issubclass(kind, asyncio.CancelledError)
+        await (self.kill() if hurried else self.stop())
         self._folder.cleanup()
 
     @property
@@ -78,7 +80,7 @@ class Server:
         if self._profile:
             words += ["--profile", self._profile]
         state = Path(self._folder.name) / "rollouts.db"
-        ours = [f'serve.state="{state}"', f'serve.api_key={{env="{KEY_NAME}"}}', *self._settings]
+        ours = [f'serve.state="{state}"', 'serve.drain="5s"', f'serve.api_key={{env="{KEY_NAME}"}}', *self._settings]
         return words + [word for setting in ours for word in ("--set", setting)]
 
     async def start(self) -> None:
@@ -146,6 +148,8 @@ class Server:
             except TimeoutError:
                 _signal(process.pid, signal.SIGKILL, group=True)
                 await process.wait()
+        else:
+            _signal(process.pid, signal.SIGKILL, group=True)  # it died: what it had started goes, too
         if self._reading:
             await asyncio.wait(self._reading, timeout=1.0)
         for task in self._reading:

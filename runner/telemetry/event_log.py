@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.records.event import AgentEnded, Event, Logged
+from runner.records.file_name import file_name
 from runner.telemetry.line_writer import LineWriter
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -2,7 +2,8 @@
 
 A function's exception is an answer to the model, not the end of the rollout. Synchronous functions run in threads of
 their own. A thread cannot be stopped: when a call times out or its rollout is cancelled, the thread is abandoned, runs
-on unheard, and keeps its slot of the shared limit until it returns, so that hanging calls are bounded in number.
+on unheard, and keeps its slot of the shared limit until it returns, so that hanging calls are bounded in number. The
+processes that it has started are killed (`processes.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from runner.records.failure import RolloutError
 from runner.tools.fault import faulted
 from runner.tools.injection import Injector
 from runner.tools.output import DEFAULT_MAX_OUTPUT, Unsayable, cap, say, sendable
+from runner.tools.processes import Processes
 from runner.tools.signature import Misconverted, converters
 from runner.tools.slots import Slots
 from runner.tools.threads import Threads
@@ -39,6 +41,7 @@ _GRACE = 0.5
 _MOST_ITEMS = 10_000
 """How many items of a generator are read: an endless one must end somewhere."""
 
+_LATE = 0.1
 _LONGEST_WAIT = 2.0
 
 
@@ -148,15 +151,22 @@ class CallableTool:
             self._loop, self._slots = loop, self._new_slots()
         call = partial(self._function, **keywords)
         await self._slots.take()
-        if self._threads is None:
-            return await self._hear(loop.create_task(_on_loop(call)))
-        ended = await self._hear(self._threads.start(partial(_in_thread, call)))
-        if not _needs_loop(ended.value):
+        processes = Processes()
+        with processes:
+            work: Future[_Ended] = (
+                loop.create_task(_on_loop(call))
+                if self._threads is None
+                else self._threads.start(partial(_in_thread, call))
+            )
+        ended = await self._hear(work, processes)
+        if self._threads is None or not _needs_loop(ended.value):
             return ended
         await self._slots.take()
-        return await self._hear(loop.create_task(_on_loop(lambda: ended.value)))
+        with processes:
+            work = loop.create_task(_on_loop(lambda: ended.value))
+        return await self._hear(work, processes)
 
-    async def _hear(self, work: Future[_Ended]) -> _Ended:
+    async def _hear(self, work: Future[_Ended], processes: Processes) -> _Ended:
         """Wait for a started call; its slot is given back when it has really ended."""
         import asyncio
 
@@ -176,20 +186,20 @@ class CallableTool:
         try:
             await woken
         except asyncio.CancelledError:
-            await self._let_go(work, slots)
+            await self._let_go(work, slots, processes)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
         if not work.done():
-            await self._let_go(work, slots)
+            await self._let_go(work, slots, processes)
             return _Ended(error=_TimedOut())
         if work.cancelled():
             # Nobody outside cancelled it, so the tool did that to itself: an error of the tool like any other.
             return _Ended(error=asyncio.CancelledError("the tool cancelled itself"))
         return work.result()
 
-    async def _let_go(self, work: Future[_Ended], slots: Slots) -> None:
+    async def _let_go(self, work: Future[_Ended], slots: Slots, processes: Processes) -> None:
         import asyncio
 
         try:
@@ -197,9 +207,12 @@ class CallableTool:
                 work.cancel()
                 await asyncio.wait({work}, timeout=_GRACE)
         finally:
+            processes.end()
             if not work.done():
                 slots.abandon()
                 work.add_done_callback(lambda _: slots.recover())
+                # One that was announced in this very moment exists a moment later.
+                asyncio.get_running_loop().call_later(_LATE, processes.end)
 
     def _result(self, ended: _Ended) -> ToolResult:
         error = ended.error

@@ -103,6 +103,14 @@ def test_an_open_server_is_refused(tmp_path: Path, osmosis: Run) -> None:
     assert done.returncode == 1 and "open-server" in done.stderr
 
 
+def test_a_key_that_no_header_carries_is_refused_and_never_shown(tmp_path: Path, osmosis: Run) -> None:
+    write(tmp_path, FILE + 'api_key = { env = "DEMO_KEY" }\n')
+    for value in ("", " padded-key", "two\nlines"):
+        done = osmosis("serve", NO_COLOR="1", DEMO_KEY=value)
+        assert done.returncode == 1 and "DEMO_KEY" in done.stderr and "Traceback" not in done.stderr
+        assert not value or value.strip() not in done.stderr
+
+
 def test_tls_files_that_are_not_there_are_one_sentence(tmp_path: Path, osmosis: Run) -> None:
     write(tmp_path, FILE + '[serve.hypercorn]\ncertfile = "no.pem"\nkeyfile = "no.key"\n')
     done = osmosis("serve", NO_COLOR="1")

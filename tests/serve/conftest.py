@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -169,7 +169,7 @@ def tool_first(name: str) -> Script:
 
 async def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
     async with asyncio.timeout(seconds):
-        while not true():
+        while not true():  # noqa: ASYNC110 (what is waited for is in another's hands)
             await asyncio.sleep(0.002)
 
 
@@ -209,7 +209,7 @@ class Server:
 
     async def becomes(self, name: str, word: str, seconds: float = 5.0) -> None:
         async with asyncio.timeout(seconds):
-            while await self.status(name) != word:
+            while await self.status(name) != word:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     async def cancel(self, **selector: Any) -> dict[str, str]:
@@ -246,6 +246,10 @@ class Stage:
     def plan(self, toml: str = EXACT, serve: str = "", workflow: str = "") -> Plan:
         text = HEAD.replace("{workflow}", workflow) + textwrap.dedent(toml)
         return build(load(self.write("workflow.toml", f"{text}\n[serve]\n{textwrap.dedent(serve)}\n{QUICK}")))
+
+    def server(self, port: int) -> Server:
+        """A server in another process; it has no house here."""
+        return Server(cast("House", None), port)
 
     @asynccontextmanager
     async def serving(self, toml: str = EXACT, serve: str = "", workflow: str = "") -> AsyncIterator[Server]:

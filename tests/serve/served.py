@@ -34,7 +34,7 @@ class FakeEngine:
         self.draining = False
         self.pause = pause
 
-    async def start(self, dialect: Any, body: Mapping[str, Any], raw: bytes) -> Answer:
+    async def start(self, dialect: Any, body: Mapping[str, Any], raw: bytes, headers: Any = ()) -> Answer:
         if body.get("rollout_id") == "boom":
             raise RuntimeError("a bug")
         if body.get("rollout_id") == "deep":

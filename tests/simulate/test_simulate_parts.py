@@ -324,7 +324,7 @@ def test_the_report_shows_what_was_broken() -> None:
         "rollouts_per_second": 1.3, "latency": dict.fromkeys(("accept", "first_chat", "verdict"), spans),
         "outcomes": {"scored": 1, "failure": 1}, "by_dialect": {AGENT_LOOP: {"outcomes": {"scored": 1, "failure": 1}}},
         "reward": {"n": 1, "mean": 0.5}, "failures": [{"message": "the model went away", "count": 1}],
-        "requests": {"chat": 4, "callback": 3}, "load": {}, "faults": {"callback-500": 2},
+        "requests": {"chat": 4, "callback": 3}, "load": {}, "trouble": "", "faults": {"callback-500": 2},
         "violations": [{"rule": "contradicting-verdict", "trap": 1, "count": 1, "incomplete": False,
                         "says": RULES["contradicting-verdict"].says, "evidence": [evidence]}],
     }  # fmt: skip

@@ -94,13 +94,20 @@ def _sockets(section: ServeSection) -> list[socket.socket]:
 
 
 def _opening(plan: Plan, log: Path | None) -> Opening:
+    """What the environment adds to the file, whose [env] is in it by now. Raises `CommandError` for a useless key."""
     from runner import __version__
+    from runner.serve.access import Access
     from runner.serve.house import Opening
 
-    config = plan.config
-    around = os.environ  # the file's [env] is in it by now
-    key = None if config.serve.api_key is None else around.get(config.serve.api_key.env, "")
-    required = (around.get(name, "") for name in config.secrets.required)
+    config, key = plan.config, None
+    if config.serve.api_key is not None:
+        name = config.serve.api_key.env
+        key = os.environ.get(name, "")
+        try:
+            Access(key)
+        except ValueError as error:
+            raise CommandError(f"`{name}` holds no key that a controller could present: {error}") from None
+    required = (os.environ.get(name, "") for name in config.secrets.required)
     return Opening(key, log, tuple(value for value in (key, *required) if value), __version__)
 
 

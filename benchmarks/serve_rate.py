@@ -1,0 +1,91 @@
+"""Rollouts per second through `osmosis-run serve`, end to end, against `osmosis-run eval` of the same rows on that core.
+
+End to end is a start over HTTP, its durable acceptance, two chat calls, one tool call, a grader, the stored verdict and
+every callback acknowledged. 256 are in flight from start to verdict. Eval and serve take turns; the median ratio of
+each dialect is the figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+from pathlib import Path
+
+from controller import DIALECTS, Controller, Tally
+from harness import SERVER_CORE, measure, model_server, osmosis_run, pin, sound, write_report
+from serving import Served, lag_p99, served
+from workload import write_workload
+
+ROLLOUTS = 6000
+WARM = 500
+IN_FLIGHT = 256
+PAIRS = 3
+WANTED = 0.7
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dialects", nargs="*", metavar="DIALECT", help=f"of {', '.join(DIALECTS)}; default: all")
+    parser.add_argument("--pairs", type=int, default=PAIRS)
+    options = parser.parse_args()
+    pin(SERVER_CORE)
+    dialects = options.dialects or DIALECTS
+    evals: list[float] = []
+    runs: dict[str, list[dict[str, float]]] = {dialect: [] for dialect in dialects}
+    for _ in range(options.pairs):
+        evals.append(_eval())
+        for dialect in dialects:
+            runs[dialect].append(_serve(dialect))
+    ratios = {
+        dialect: statistics.median(run["rate"] / rate for run, rate in zip(found, evals, strict=True))
+        for dialect, found in runs.items()
+    }
+    figures: dict[str, object] = {"eval rollouts/s": round(statistics.median(evals))}
+    for dialect, found in runs.items():
+        middle = {key: statistics.median(run[key] for run in found) for key in found[0]}
+        figures[f"{dialect}: rollouts/s"] = round(middle["rate"])
+        figures[f"{dialect}: ratio to eval"] = round(ratios[dialect], 2)
+        figures[f"{dialect}: CPU us/rollout"] = round(middle["cpu"] * 1e6)
+        figures[f"{dialect}: start p99 (ms)"] = round(middle["p99"] * 1e3, 1)
+        figures[f"{dialect}: event loop lag p99 (ms)"] = f"< {middle['lag'] * 1e3:g}"
+    write_report("serve_rate", {**figures, "wanted": f">= {WANTED} of eval, lag < 50 ms"})
+    if min(ratios.values()) < WANTED or max(run["lag"] for found in runs.values() for run in found) > 0.05:
+        raise SystemExit("serve is slower than it may be")
+
+
+def _eval() -> float:
+    """Rollouts per second of eval, without its start-up."""
+    with tempfile.TemporaryDirectory() as place, model_server("--two-step", "--fixed", "2") as url:
+        folder = Path(place)
+        write_workload(folder, url, ROLLOUTS, IN_FLIGHT)
+        empty, whole = (_eval_seconds(folder, rows) for rows in (1, ROLLOUTS))
+    return (ROLLOUTS - 1) / (whole - empty)
+
+
+def _eval_seconds(folder: Path, rows: int) -> float:
+    command = osmosis_run("eval", "rows.jsonl", "--fresh", "--json", "--set", f"dataset.limit={rows}")
+    return sound(measure(command, cwd=folder)).wall
+
+
+def _serve(dialect: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write_workload(folder, "http://127.0.0.1:9/v1", 1, IN_FLIGHT)
+        with served(folder, f"serve.max_concurrent={IN_FLIGHT}") as server:
+            return asyncio.run(_load(dialect, server))
+
+
+async def _load(dialect: str, server: Served) -> dict[str, float]:
+    async with Controller(dialect) as controller:
+        await controller.play(server.port, WARM, IN_FLIGHT, "warm")
+        lag, cpu = server.buckets(), server.cpu()
+        tally: Tally = await controller.play(server.port, ROLLOUTS, IN_FLIGHT, "row")
+        used, late = server.cpu() - cpu, lag_p99(lag, server.buckets())
+    p99 = sorted(tally.starts)[int(len(tally.starts) * 0.99)]
+    return {"rate": tally.rate, "cpu": used / ROLLOUTS, "p99": p99, "lag": late}
+
+
+if __name__ == "__main__":
+    main()
