@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from runner.models.double import two_step
 from runner.models.double_answer import completion, events
+from runner.models.double_command import two_step
 from runner.models.double_http import Connection, Request, response
 from runner.models.http1 import Pool
 from runner.models.http1_connection import Bounds

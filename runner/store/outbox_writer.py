@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from runner.store.errors import NoRoom, StoreError
-from runner.store.outbox_tables import begin, explain
+from runner.store.outbox_tables import begin, explain, is_busy
 from runner.store.outbox_writing import Contradiction, Kind, Task, write
 
 BATCH_TASKS = 512
@@ -145,8 +145,13 @@ class Writer:
         free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]
         pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
         excess = min(free - max(_FREE_PAGES, (pages - free) // 3), _FREED_AT_ONCE)
-        if excess > 0:  # `execute` takes one step of this pragma, which is one page; a script takes them all
-            self._connection.executescript(f"PRAGMA incremental_vacuum({excess})")
+        try:
+            if excess > 0:  # `execute` takes one step of this pragma, which is one page; a script takes them all
+                self._connection.executescript(f"PRAGMA incremental_vacuum({excess})")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            return [False]  # another process is writing: the next sweep does it
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return [excess == _FREED_AT_ONCE]
 

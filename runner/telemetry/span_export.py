@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.b3 import B3MultiFormat
 from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.propagators.textmap import TextMapPropagator
@@ -27,7 +28,11 @@ POST_TIME = 5
 OTLP = "http://localhost:4318/v1/traces"
 ZIPKIN = "http://localhost:9411/api/v2/spans"
 
-_PROPAGATORS: dict[str, type[TextMapPropagator]] = {"tracecontext": TraceContextTextMapPropagator, "b3": B3MultiFormat}
+_PROPAGATORS: dict[str, type[TextMapPropagator]] = {
+    "tracecontext": TraceContextTextMapPropagator,
+    "baggage": W3CBaggagePropagator,
+    "b3": B3MultiFormat,
+}
 _TALKATIVE = (
     "opentelemetry.sdk._shared_internal",
     "opentelemetry.sdk.trace",

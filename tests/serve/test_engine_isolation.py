@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -39,7 +38,7 @@ AGENT = """
                 messages.append(turn.message)
                 if not turn.message.get("tool_calls"):
                     return messages
-                messages += await ctx.call_tools(turn)
+                messages += await ctx.call_tools(turn.message["tool_calls"])
 
     class Broken(Agent):
         def __init__(self, *more):

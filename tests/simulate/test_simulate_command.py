@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.build.plan import build
+from runner.cli.main import run as main
 from runner.config.load import load
 from runner.simulate.answers import Fixed
 from runner.simulate.conformance import CASES, Suite
@@ -64,7 +67,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_load_with_faults_ends_well(folder: Path) -> None:
-    ended = run(folder, "--rollouts", "60", "--faults", "flaky", "--json")
+    ended = run(folder, "--rollouts", "60", "--fault", "callback-500=0.1", "--fault", "ack-drop=0.1", "--json")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     facts = json.loads(ended.stdout)
     assert facts["violations"] == []
@@ -91,14 +94,14 @@ def test_a_difference_is_shown(folder: Path) -> None:
     """The server is told another system prompt than the file at hand: it cannot play alike."""
     plan = build(load(folder / "workflow.toml"))
 
-    async def main() -> Any:
+    async def work() -> Any:
         from runner.simulate.parity import compare_rows
         from runner.simulate.run import answers_of
 
         async with Server(folder / "workflow.toml", settings=('graders.answer.expect="another"',)) as server:
             return await compare_rows(plan, answers_of(plan), (server, "", ""), DIALECTS, 3)
 
-    found = asyncio.run(main())
+    found = asyncio.run(work())
     assert any("reward: directly 1.0, over the wire 0.0" in each.differences for each in found)
 
 
@@ -114,14 +117,14 @@ def test_a_server_of_somebody_else_is_not_killed(folder: Path, fake_server: Any)
     """A server at a URL: what needs one of our own is skipped and says why. A bad one fails."""
     plan = build(load(folder / "workflow.toml"))
 
-    async def main() -> Any:
+    async def work() -> Any:
         async with fake_server("sample-key", "runs-twice") as server:
             suite = Suite(plan, lambda settings: None, server.url)
             told: list[Any] = []
             globs = ["start-plays", "sample-name", "killed-idle", "stopped-idle", "size-body", "auth-wrong"]
             return await suite.run(DIALECTS, globs, told.append), told
 
-    outcomes, told = asyncio.run(main())
+    outcomes, told = asyncio.run(work())
     assert outcomes == told
     by_name = {(each.case.name, each.dialect): each for each in outcomes}
     assert by_name["start-plays", "single-sample"].result == "ok"
@@ -141,10 +144,37 @@ def test_the_table_of_cases_is_broad_and_sound() -> None:
     assert all(case.says and set(case.dialects) <= set(DIALECTS) for case in CASES)
 
 
+def test_ctrl_c_ends_with_a_report_and_leaves_no_server(folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "runner.cli.main",
+        "simulate",
+        str(folder),
+        "--rate",
+        "20",
+        "--duration",
+        "60",
+    ]
+    process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    facts = json.loads(out)
+    assert facts["interrupted"]
+    with (
+        pytest.raises(ConnectionRefusedError),
+        socket.create_connection(("127.0.0.1", int(facts["server"].rpartition(":")[2])), 1),
+    ):
+        pass
+
+
 def test_a_server_that_dies_is_told(folder: Path) -> None:
     plan = build(load(folder / "workflow.toml"))
 
-    async def main() -> Any:
+    async def work() -> Any:
         async with Server(folder / "workflow.toml") as server:
             options = Options(load=LoadOptions(rollouts=None, duration=20.0, rate=20.0, patience=3.0))
             simulation = Simulation(plan, options, Fixed("OK."), server)
@@ -152,19 +182,19 @@ def test_a_server_that_dies_is_told(folder: Path) -> None:
             asyncio.get_running_loop().call_later(0.5, os.kill, server._process.pid, signal.SIGKILL)
             return await simulation.run()
 
-    result = asyncio.run(main())
+    result = asyncio.run(work())
     rules = {each["rule"]: each for each in result.facts["violations"]}
     assert "exit code -9" in rules["server-died"]["evidence"][0]["evidence"]
     assert result.exit_code in (2, 3)
 
 
 def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
-    async def main() -> None:
+    async def work() -> None:
         async with Server(folder / "workflow.toml", settings=("serve.max_concurrent=0",)):
             raise AssertionError("it started")
 
     with pytest.raises(ServerError, match="did not start") as raised:
-        asyncio.run(main())
+        asyncio.run(work())
     assert "max_concurrent" in raised.value.tail
 
 
@@ -184,14 +214,15 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
         (["--conformance", "--case", "no-such-case"], 1, "no case has such a name"),
     ],
 )
-def test_mistakes_are_told_without_a_traceback(folder: Path, words: list[str], code: int, says: str) -> None:
-    ended = run(folder, *words)
-    assert ended.returncode == code, ended.stderr
-    assert says in ended.stderr
-    assert "Traceback" not in ended.stderr
+def test_mistakes_are_told_without_a_traceback(
+    folder: Path, words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", str(folder), *words]) == code
+    told = capsys.readouterr().err
+    assert says in told
+    assert "Traceback" not in told
 
 
-def test_the_list_of_faults(folder: Path) -> None:
-    ended = run(folder, "--fault", "list")
-    assert ended.returncode == 0
-    assert "callback-429-date  " in ended.stdout
+def test_the_list_of_faults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(folder), "--fault", "list"]) == 0
+    assert "callback-429-date  " in capsys.readouterr().out

@@ -160,7 +160,7 @@ WRONGS = [
 def test_a_violation_is_noticed(
     fake_server: Any, rule: str, wrong: str, dialect: str, chances: dict[str, float]
 ) -> None:
-    ledger, facts = play(fake_server(*wrong.split()), (dialect,), rollouts=3, chances=chances, patience=0.7)
+    ledger, facts = play(fake_server(*wrong.split()), (dialect,), rollouts=3, chances=chances, patience=0.45)
     assert rule in ledger.counts, f"seen: {dict(ledger.counts)}"
     found = next(each for each in facts["violations"] if each["rule"] == rule)
     assert found["evidence"][0]["evidence"]
