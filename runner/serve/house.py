@@ -21,6 +21,8 @@ from runner.models.retry import Retries
 from runner.serve.access import Access
 from runner.serve.admission import Policy
 from runner.serve.app import App
+from runner.serve.archive import Archive
+from runner.serve.archiving import Archiving
 from runner.serve.body import BodyLimits
 from runner.serve.delivery import CallbackPolicy, Deliveries
 from runner.serve.dialects.auto import Dialects, make_dialects
@@ -83,7 +85,10 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
         stack.push_async_callback(outbox.aclose)
         connections = Connections(max=section.connections.max, idle=section.connections.idle)
         stack.push_async_callback(connections.aclose)
-        watching = Watching(plan, opening.events, opening.version)
+        archiving = _archiving(plan, opening)
+        if archiving is not None:
+            stack.push_async_callback(archiving.aclose)
+        watching = Watching(plan, opening.events, opening.version, archiving)
         stack.push_async_callback(watching.aclose)
         live = await stack.enter_async_context(plan.open(model=AbsentModel(_NO_POLICY)))
         deliveries = Deliveries(outbox, connections, _callbacks(section), heard=watching.posted)
@@ -95,7 +100,7 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
             watching.listen,
             deliveries.owe,
             report_cancelled=section.report_cancelled,
-            keep_outcomes=section.archive is not None,
+            artifacts=None if archiving is None else archiving.artifacts,
         )
         engine = Engine(
             live,
@@ -116,6 +121,11 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
         for chore in _chores(section, engine, outbox, watching):
             _keep_up(stack, chore)
         yield house
+
+
+def _archiving(plan: Plan, opening: Opening) -> Archiving | None:
+    root = plan.config.serve.archive
+    return None if root is None else Archiving(Archive(root.path, plan.name, opening.version), plan.offered)
 
 
 def _callbacks(section: ServeSection) -> CallbackPolicy:

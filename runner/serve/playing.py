@@ -12,11 +12,13 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
+from pathlib import Path
 from time import time
 from typing import Any, Protocol
 
 from runner.build.live import Live
 from runner.models.model import Model
+from runner.records.artifacts import artifacts_at
 from runner.records.event import AgentEnded, Event, Listener
 from runner.records.failure import Failure
 from runner.records.rollout import Outcome
@@ -56,7 +58,7 @@ class Player:
         owe: Callable[[Sequence[Delivery]], None],
         *,
         report_cancelled: bool,
-        keep_outcomes: bool,
+        artifacts: Callable[[str], Path] | None = None,
     ) -> None:
         self._live = live
         self._outbox = outbox
@@ -64,12 +66,14 @@ class Player:
         self._listen = listen
         self._owe = owe
         self._report_cancelled = report_cancelled
-        self._keep_outcomes = keep_outcomes
+        self._artifacts = artifacts
 
     async def play(self, played: Played) -> Outcome:
         """The outcome of the rollout; nothing is stored yet. Never raises, except cancellation without a reason."""
         if played.left is not None:
             return await self._grade(played, played.left)
+        if self._artifacts is not None:
+            artifacts_at.set(self._artifacts(played.name))  # in the task's own context, so it needs no reset
         model = self._models.model_for(played.start)
         try:
             return await run_rollout(
@@ -91,20 +95,19 @@ class Player:
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
             outcome = _shut_down(outcome)
         owed = self._owed(played, outcome)
-        record = encode(to_record(outcome, {})) if self._keep_outcomes else None
         word, message = played.dialect.said(played.start, outcome)
         reward = outcome.reward if word == "success" else None
         verdict = Verdict(word, outcome.stop_reason, reward, message or "")
-        if await self._store(played, verdict, record, owed):
+        if await self._store(played, verdict, owed):
             self._owe(_deliveries(played, owed, first=1 if played.told else 0))
         return outcome
 
-    async def _store(self, played: Played, verdict: Verdict, record: bytes | None, owed: Sequence[Owed]) -> bool:
+    async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed]) -> bool:
         """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one."""
         failed = False
         for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
             try:
-                await self._outbox.settle(played.attempt_id, verdict, record, owed)
+                await self._outbox.settle(played.attempt_id, verdict, None, owed)
             except Contradiction as error:
                 # After a failure it is most likely our own, which had reached the disk after all.
                 log.warning("the verdict of %s was stored before: %s", played.name, error)

@@ -1,4 +1,4 @@
-"""`Watching`: all that looks on while a worker serves: the log, metrics, spans, event logs. It never acts."""
+"""`Watching`: all that looks on while a worker serves: log, metrics, spans, event logs, archive. It never acts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from runner.build.plan import Plan
 from runner.records.event import Listener
 from runner.records.rollout import Outcome
 from runner.serve.admission import Headers
+from runner.serve.archiving import Archiving
 from runner.serve.played import Played
 from runner.serve.posting import Posted
 from runner.serve.start import Start
@@ -32,10 +33,13 @@ class Watching:
     `listen` hears what happens inside rollouts; the other methods are told what happens around them.
     """
 
-    def __init__(self, plan: Plan, events: Path | None = None, version: str = "") -> None:
+    def __init__(
+        self, plan: Plan, events: Path | None = None, version: str = "", archiving: Archiving | None = None
+    ) -> None:
         section = plan.config.serve
         self.metrics = _metrics(plan, version) if section.metrics.enabled else None
         self._spans = _spans(plan) if section.trace.enabled else None
+        self._archiving = archiving
         self._events = None if events is None else EventLog(events)
         self.listen: Listener = listening(self.metrics, self._spans, self._events)
 
@@ -72,6 +76,8 @@ class Watching:
             log.error("callback %s of rollout %s is given up: %s", posted.channel, posted.rollout_id, posted.problem)
         elif posted.result == "retry":
             log.info("callback %s of rollout %s: %s", posted.channel, posted.rollout_id, posted.problem)
+        if self._archiving is not None:
+            self._archiving.posted(posted)
         if self.metrics is not None:
             self.metrics.callback(posted.channel, _result(posted), posted.seconds)
         if self._spans is not None:
@@ -87,6 +93,8 @@ class Watching:
 
     def ended(self, played: Played, outcome: Outcome) -> None:
         """A verdict is stored."""
+        if self._archiving is not None:
+            self._archiving.ended(played, outcome)
         if self.metrics is not None and outcome.status == "cancelled":
             self.metrics.cancelled(_phase(played, outcome))
         failure = outcome.failure

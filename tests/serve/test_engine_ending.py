@@ -106,6 +106,10 @@ def test_a_life_never_goes_backwards(stage: Any, generation: int, words: int) ->
                 await controller.until(1, "first" if generation == 3 else None)
                 assert await server.status("first") == "grading"  # told before it is graded
             (folder / "go").touch()
+            await server.becomes("first", "success")
+            (folder / "go").unlink()
+            await server.becomes("r", "grading")
+            (folder / "go").touch()
             await watching
             assert seen == ["queued", "running", "grading", "success"]
             await server.quiet()

@@ -12,6 +12,7 @@ FAILED = [("completion", "failure", None), ("grader", "failure", None)]
 
 AGENT = """
     import asyncio, pathlib, time
+    from runner.records.message import tool_calls_of
     from runner.workflows.workflow import AgentWorkflow
 
     class Agent(AgentWorkflow):
@@ -38,7 +39,7 @@ AGENT = """
                 messages.append(turn.message)
                 if not turn.message.get("tool_calls"):
                     return messages
-                messages += await ctx.call_tools(turn.message["tool_calls"])
+                messages += await ctx.call_tools(tool_calls_of(turn.message))
 
     class Broken(Agent):
         def __init__(self, *more):

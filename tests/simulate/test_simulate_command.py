@@ -78,7 +78,7 @@ def test_a_load_with_faults_ends_well(folder: Path) -> None:
 
 
 def test_nothing_is_lost_when_the_server_is_killed(folder: Path) -> None:
-    ended = run(folder, "--duration", "1.5", "--rate", "60", "--fault", "callback-500=0.2", "--kill-after", "0.6")
+    ended = run(folder, "--duration", "1.5", "--rate", "60", "--fault", "callback-500=0.05", "--kill-after", "0.6")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "✓ no violation" in ended.stdout
     assert "kill -9 1" in ended.stdout

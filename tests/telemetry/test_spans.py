@@ -197,7 +197,7 @@ def test_a_collector_that_is_away_costs_no_time_and_few_lines(caplog: pytest.Log
     ("options", "words"),
     [
         ({"endpoint": "collector:4317"}, "does not begin with http"),
-        ({"propagators": ["x"]}, "'x'; there are tracecontext, b3"),
+        ({"propagators": ["x"]}, "'x'; there are tracecontext, baggage, b3"),
         ({"exporter": "pigeon"}, "'pigeon'"),
     ],
 )
