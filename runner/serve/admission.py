@@ -82,7 +82,8 @@ class Admission:
         if self.closed:
             raise Refused(503, "server shutting down", _LATER)
         admitted = monotonic()
-        start = self.parse(dialect, body, uuid4().hex)
+        attempt_id = uuid4().hex
+        start = self.parse(dialect, body, attempt_id)
         request = self.request(start)
         status, answer = dialect.accepted(start, self._plan.offered)
         keys = self._keys(dialect, start)
@@ -91,7 +92,7 @@ class Admission:
             return await self._join(first, dialect, hash(raw))
         if not self._slots.reserve():
             return await self._full(dialect, keys)
-        played = Played(uuid4().hex, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
+        played = Played(attempt_id, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
         self._alive.add(played, keys)
         if self._traced is not None:
             self._traced(start, headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic, time
 from typing import Any
@@ -28,6 +28,8 @@ CANCEL_WAIT = 0.9
 """Seconds that the answer to a cancel waits for what it cancelled to have ended."""
 CANCEL_GRACE = 0.6
 """Seconds that cancelled user code gets to clean up: its slot is free within the second that a cancel may take."""
+AT_ONCE = 100
+"""Rollouts that are stopped or taken up in one go, before others get the event loop."""
 CLOSE_WAIT = 3.0
 """Seconds that cut-off tasks get to end when the process does."""
 
@@ -111,8 +113,9 @@ class Engine:
         Returns when they have ended, or after `CANCEL_WAIT`: what cleans up longer goes on doing so.
         """
         found = dict.fromkeys(selector.ids or (), "not_found")
-        stopped = [each for each in self._alive if selector.takes(each.name) and each.phase != "settling"]
-        for played in stopped:
+        stopped = []
+        async for played in self._one_by_one(selector.takes):
+            stopped.append(played)
             if played.phase not in ("accepting", "queued"):
                 found[played.name] = "cancelled_running"
             elif found.get(played.name) != "cancelled_running":  # of several with one id, the word for the furthest
@@ -140,14 +143,17 @@ class Engine:
     async def recover(self, dialects: Mapping[str, Dialect]) -> int:
         """Take up what an earlier process accepted and did not finish. How many there were."""
         unfinished = await self._outbox.unfinished()
-        for each in unfinished:
+        for place, each in enumerate(unfinished, 1):
             await self._take_up(each, dialects.get(each.accepted.dialect))
+            if place % AT_ONCE == 0:
+                await asyncio.sleep(0)
         return len(unfinished)
 
-    def expire(self) -> None:
+    async def expire(self) -> None:
         """End those whose time was over before their turn came."""
         now = monotonic()
-        self._slots.hurry(lambda played: played.until is not None and now > played.until)
+        while self._slots.hurry(lambda played: played.until is not None and now > played.until, AT_ONCE):
+            await asyncio.sleep(0)
 
     async def drain(self, seconds: float, settle: float = 5.0) -> int:
         """Accept nothing more and let what runs and waits end within `seconds`; the rest is reported as cut short.
@@ -157,11 +163,12 @@ class Engine:
         self._admission.closed = True
         if await self._alive.gone(seconds):
             return 0
-        left = [played for played in self._alive if played.phase != "settling"]
-        for played in left:
+        cut = 0
+        async for played in self._one_by_one(lambda name: True):
+            cut += 1
             self._stop(played, "shutdown")
         await self._alive.gone(settle)
-        return len(left)
+        return cut
 
     async def aclose(self) -> None:
         """The process ends: what still plays is cut off without a verdict. The outbox knows it."""
@@ -171,6 +178,19 @@ class Engine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_WAIT)
+
+    async def _one_by_one(self, takes: Callable[[str], bool]) -> AsyncIterator[Played]:
+        """Those with such a name that have not ended, a few in one go: each that is stopped takes its time to end.
+
+        Those that wait come first, so that none of them gets the place of one that is stopped.
+        """
+        meant = [played for played in self._alive if takes(played.name)]
+        meant.sort(key=lambda played: played.phase not in ("accepting", "queued"))
+        for place, played in enumerate(meant, 1):
+            if played.phase != "settling" and played.attempt_id in self._alive:
+                yield played
+            if place % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _enter(self, played: Played) -> None:
         """What has just been written down plays, or waits; unless it was cancelled meanwhile."""

@@ -202,7 +202,7 @@ def _chores(
     async def expire() -> None:
         while True:
             await asyncio.sleep(_TICK)
-            engine.expire()
+            await engine.expire()
 
     async def sweep() -> None:
         while True:

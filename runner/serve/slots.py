@@ -9,6 +9,7 @@ import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -76,10 +77,15 @@ class Slots(Generic[T]):
         """Take one out of the queue. False: it does not wait."""
         return self._waiting.pop(name, None) is not None
 
-    def hurry(self, due: Callable[[T], bool]) -> None:
-        """Begin those that wait and are due, whatever the number that plays: their time is over, they end at once."""
-        for name in [name for name, item in self._waiting.items() if due(item)]:
+    def hurry(self, due: Callable[[T], bool], most: int | None = None) -> int:
+        """Begin those that wait and are due, whatever the number that plays: their time is over, they end at once.
+
+        At most `most` of them; how many.
+        """
+        names = list(islice((name for name, item in self._waiting.items() if due(item)), most))
+        for name in names:
             self._start(self._waiting.pop(name))
+        return len(names)
 
     def empty(self) -> list[T]:
         """Take all out of the queue."""

@@ -197,7 +197,7 @@ def test_libraries_warnings_and_hypercorn_go_the_same_way() -> None:
     with logs as open_logs:
         config = Config()
         config.accesslog, config.errorlog = open_logs.access, open_logs.error
-        asyncio.run(config.log.info("Running on %s", "http://x"))
+        asyncio.run(config.log.warning("Running on %s", "http://x"))
         scope: Any = {
             "type": "http", "headers": [], "method": "GET", "path": "/x", "query_string": b"", "scheme": "http",
         }  # fmt: skip
@@ -207,7 +207,7 @@ def test_libraries_warnings_and_hypercorn_go_the_same_way() -> None:
             warnings.warn("old", stacklevel=1)
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     kept = [(line["level"], line["logger"]) for line in found if line["logger"] != "asyncio"]
-    assert kept == [("info", "hypercorn.error"), ("error", "hypercorn.access"), ("warning", "py.warnings")]
+    assert kept == [("warning", "hypercorn.error"), ("error", "hypercorn.access"), ("warning", "py.warnings")]
 
 
 def test_the_level_holds_and_closing_puts_everything_back() -> None:
