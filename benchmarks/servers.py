@@ -93,7 +93,7 @@ def with_our_app() -> Any:
     class Engine:
         draining = False
 
-        async def start(self, dialect: Any, body: Any, raw: bytes) -> Answer:
+        async def start(self, dialect: Any, body: Any, raw: bytes, headers: Any = ()) -> Answer:
             return Answer(202, b"{}")
 
     async def health() -> dict[str, Any]:

@@ -152,7 +152,7 @@ class Engine:
     async def expire(self) -> None:
         """End those whose time was over before their turn came."""
         now = monotonic()
-        while self._slots.hurry(lambda played: played.until is not None and now > played.until, AT_ONCE):
+        while self._slots.hurry(lambda played: played.until is not None and now > played.until, AT_ONCE):  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     async def drain(self, seconds: float, settle: float = 5.0) -> int:

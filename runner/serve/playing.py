@@ -98,16 +98,18 @@ class Player:
         word, message = played.dialect.said(played.start, outcome)
         reward = outcome.reward if word == "success" else None
         verdict = Verdict(word, outcome.stop_reason, reward, message or "")
-        if await self._store(played, verdict, owed):
+        # Cancelled before anything was said of it: whoever starts it again wants it played, and hears nothing else.
+        again = outcome.status == "cancelled" and not owed and not played.told
+        if await self._store(played, verdict, owed, release=again):
             self._owe(_deliveries(played, owed, first=1 if played.told else 0))
         return outcome
 
-    async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed]) -> bool:
+    async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed], *, release: bool) -> bool:
         """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one."""
         failed = False
         for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
             try:
-                await self._outbox.settle(played.attempt_id, verdict, None, owed)
+                await self._outbox.settle(played.attempt_id, verdict, None, owed, release=release)
             except Contradiction as error:
                 # After a failure it is most likely our own, which had reached the disk after all.
                 log.warning("the verdict of %s was stored before: %s", played.name, error)

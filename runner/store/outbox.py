@@ -90,15 +90,26 @@ class Outbox:
         size = len(left) + _size(owed)
         await self._writer.play(Task(Kind.HOLD, attempt_id, (attempt_id, left), _rows(attempt_id, owed), size))
 
-    async def settle(self, attempt_id: str, verdict: Verdict, outcome: bytes | None, owed: Sequence[Owed]) -> None:
+    async def settle(
+        self, attempt_id: str, verdict: Verdict, outcome: bytes | None, owed: Sequence[Owed], *, release: bool = False
+    ) -> None:
         """Store the verdict and what is owed for it, and erase the request. Raises `Contradiction` the second time.
 
-        A channel that was owed before keeps the body it had: what was sent is never contradicted.
+        A channel that was owed before keeps the body it had: what was sent is never contradicted. With `release` it
+        gives up its keys: the next start that has one is a new rollout.
         """
         stop_reason, message = _storable(verdict.stop_reason), _storable(verdict.message)
         values = (attempt_id, time.time(), verdict.status, stop_reason, verdict.reward, message, outcome)
         size = len(outcome or b"") + _size(owed)
-        await self._writer.play(Task(Kind.SETTLE, attempt_id, values, _rows(attempt_id, owed), size))
+        settled = self._writer.play(Task(Kind.SETTLE, attempt_id, values, _rows(attempt_id, owed), size))
+        if not release:
+            await settled
+            return
+        released = self._writer.play(Task(Kind.RELEASE, attempt_id, ()))  # in the same commit, as a rule
+        await asyncio.wait({settled, released})
+        for trouble in (settled.exception(), released.exception()):
+            if trouble is not None:
+                raise trouble
 
     async def acknowledged(self, attempt_id: str, channel: str, status: int) -> None:
         """A callback was taken: its body and bearer are erased."""

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     SWEEP = 7
     ADOPT = 8
     TIDY = 9
+    RELEASE = 10
 
 
 @dataclass(slots=True)
@@ -74,6 +75,8 @@ def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> 
         _end(connection, kind, tasks)
     elif kind is Kind.ERASE:
         _erase(connection, tasks)
+    elif kind is Kind.RELEASE:
+        _release(connection, tasks)
     elif kind is Kind.SWEEP:
         return [_sweep(connection, task.values[0]) for task in tasks]
     elif kind is Kind.ADOPT:
@@ -213,6 +216,13 @@ def _erase(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
     _drop(connection, connection.execute(_ERASABLE, (wanted,)).fetchone()[0])
 
 
+def _release(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
+    wanted = json.dumps([task.attempt_id for task in tasks])
+    which = "phase = 2 AND attempt_id IN (SELECT value FROM json_each(?))"
+    _lose_keys(connection, which, wanted)
+    connection.execute(f"UPDATE rollouts SET keys = '[]' WHERE {which}", (wanted,))
+
+
 def _sweep(connection: sqlite3.Connection, before: float) -> int:
     numbers = connection.execute(_SWEEPABLE, (before, SWEPT_AT_ONCE)).fetchone()[0]
     return _drop(connection, numbers)
@@ -223,11 +233,15 @@ def _drop(connection: sqlite3.Connection, numbers: str) -> int:
     if numbers == "[]":
         return 0
     which = "number IN (SELECT value FROM json_each(?))"
+    _lose_keys(connection, which, numbers)
+    connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
+    return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount
+
+
+def _lose_keys(connection: sqlite3.Connection, which: str, argument: str) -> None:
     found = connection.execute(
-        f"SELECT json_group_array(json(keys)) FROM rollouts WHERE {which}", (numbers,)
+        f"SELECT json_group_array(json(keys)) FROM rollouts WHERE {which}", (argument,)
     ).fetchone()
     keys = [(digest(key),) for held in json.loads(found[0]) for key in held]
     if keys:
         _run(connection, _LOSE_KEYS, keys)
-    connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
-    return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount

@@ -518,3 +518,24 @@ def test_draining_14(stage: Any) -> None:
             assert (server.house.recovered, server.house.owed) == (0, 0)
 
     stage.run(test)
+
+
+@pytest.mark.parametrize("generation", [1, 3])
+def test_started_again_after_a_cancel_it_is_played(stage: Any, generation: int) -> None:
+    """Nothing was said of it, so there is no answer to join: whoever starts it again would wait for ever."""
+
+    async def test() -> None:
+        controller = await stage.controller(chat=never)
+        async with stage.serving() as server:
+            start = controller.start_of("r", generation)
+            assert (await server.start(start)).status == 202
+            await stage.until(lambda: controller.chats)
+            await server.cancel(ids=["r"])
+            controller.chat = lambda seen: "4"
+            for _ in range(2):  # the second one is a repeated start like any other
+                assert (await server.start(start)).status == 202
+                await server.quiet()
+            assert await server.status("r") == "success"
+            assert len(controller.chats) == 2 and len(controller.acked) == (1 if generation == 1 else 2)
+
+    stage.run(test)

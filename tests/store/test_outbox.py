@@ -340,3 +340,23 @@ def test_a_cancelled_call_harms_no_other(path: Path) -> None:
         assert {known.attempt_id for known in await box.by_prefix("")} == {"a", "b"}  # what was asked for may be stored
 
     play(path, steps)
+
+
+def test_a_verdict_that_gives_up_its_keys(tmp_path: Path) -> None:
+    """The next start is a new rollout, and forgetting the old one leaves the new one its keys."""
+
+    async def main() -> None:
+        outbox = Outbox.open(tmp_path / "rollouts.db")
+        for attempt in ("a", "b"):
+            assert await outbox.accept(Accepted(attempt, "r", "d", ("id:r", "key:k"), b"{}", 1.0)) is None
+            assert await outbox.holder(("key:k",)) == attempt
+            if attempt == "a":
+                await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), None, [], release=True)
+                assert await outbox.holder(("id:r",)) is None
+        assert await outbox.sweep(time.time() + 1) == 1
+        assert await outbox.accept(Accepted("c", "r", "d", ("id:r",), b"{}", 1.0)) == "b"
+        with pytest.raises(Contradiction):
+            await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), None, [], release=True)
+        await outbox.aclose()
+
+    asyncio.run(main())

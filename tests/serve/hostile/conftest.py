@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import re
@@ -135,6 +136,7 @@ class Served:
     url: str
     folder: Path
     log: Path
+    KEY = KEY
 
     @property
     def port(self) -> int:
@@ -270,3 +272,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, s
                "-keyout", str(key), "-out", str(cert)]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     return cert, key, ssl.create_default_context(cafile=str(cert))
+
+
+@pytest.fixture(scope="session")
+def attacks() -> Any:
+    """The module beside this file that makes hostile requests."""
+    spec = importlib.util.spec_from_file_location("hostile_attacks", Path(__file__).with_name("attacks.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["hostile_attacks"] = module
+    spec.loader.exec_module(module)
+    return module
