@@ -94,7 +94,7 @@ class ServeSection(Section):
     """A start with the id of a rollout that is known: `join` gives it the first one's answer, `reject` answers 409,
     `run` plays another. Default: `join`, since a verdict once sent must not be contradicted."""
     drain: Delay = 30.0
-    """How long rollouts may go on after the server is asked to stop; what is left over then follows `on_restart`."""
+    """How long rollouts may go on after the server is asked to stop; what is left over then is reported as failed."""
     record_ttl: Seconds = 3600.0
     """How long an ended rollout is remembered, for `/rollout/{id}/status` and for repeated starts."""
     cleanup_interval: Seconds = 60.0

@@ -27,6 +27,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
 
 _JSON = {"content-type": "application/json"}
+_SEND = 60.0
+"""Seconds that an HTTP/2 peer has to take a part of an answer."""
 _SANE_ID = re.compile(rb"[!-~]{1,128}")
 
 log = logging.getLogger(__name__)
@@ -113,7 +115,10 @@ class App:
             self.faults += 1
             log.exception("request %s met a fault of the server: %s %s", request.request_id, scope["method"], endpoint)
             answer = json_answer(500, {"detail": f"a fault of the server, logged as request {request.request_id}"})
-        await self._send(request, answer, send)
+        try:
+            await self._send(request, answer, send if scope["http_version"][0] == "1" else _while_there(send, incoming))
+        except Gone:
+            return
         if self._heard is not None:
             self._heard(scope["method"], endpoint, answer.status, monotonic() - began)
 
@@ -193,6 +198,28 @@ def refusal(refused: Refused) -> Answer:
 def _pattern(path: str) -> re.Pattern[bytes]:
     before, _, after = re.sub(r"\{[^}]*\}", "{}", path).partition("{}")
     return re.compile(b"%s(.+)%s" % (re.escape(before.encode()), re.escape(after.encode())))
+
+
+def _while_there(send: Send, incoming: Incoming) -> Send:
+    """`send` that raises `Gone` when an HTTP/2 peer leaves or takes nothing any more.
+
+    Hypercorn's own waits for ever to hand a body to a stream that has ended: each such request would keep its task and
+    its connection for as long as the process lives.
+    """
+
+    async def sending(message: Message) -> None:
+        sent, gone = asyncio.ensure_future(send(message)), asyncio.ensure_future(incoming.gone())
+        try:
+            await asyncio.wait({sent, gone}, timeout=_SEND, return_when=asyncio.FIRST_COMPLETED)
+            if not sent.done():
+                raise Gone
+            sent.result()
+        finally:
+            sent.cancel()
+            gone.cancel()
+            await asyncio.wait({sent, gone})
+
+    return sending
 
 
 async def _live(receive: Receive, send: Send) -> None:

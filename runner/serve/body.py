@@ -49,7 +49,7 @@ class Incoming:
                 self.encoding = value
         # Over HTTP/1 the declared length ends a body; HTTP/2 may send its end apart.
         self._counted = http1 and self._declared is not None
-        self.ended = False
+        self.ended = self._left = False
 
     async def read(self, limits: BodyLimits) -> bytes:
         """The whole body. Raises `Refused` (413, 408) and `Gone`."""
@@ -76,13 +76,23 @@ class Incoming:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _next(self) -> bytes:
+        if self._left:
+            raise Gone  # it is said once only
         message = await self._receive()
         if message["type"] != "http.request":
-            self.ended = True
+            self.ended = self._left = True
             raise Gone
         self.ended = not message.get("more_body", False)
         part: bytes = message.get("body", b"")
         return part
+
+    async def gone(self) -> None:
+        """Return when the peer has hung up; what it sends meanwhile is forgotten."""
+        try:
+            while True:
+                await self._next()
+        except Gone:
+            return
 
     async def discard(self) -> bool:
         """Read what is left of a refused body and forget it. Whether the end came, so that the connection may go on."""

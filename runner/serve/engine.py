@@ -11,11 +11,11 @@ from time import monotonic, time
 from typing import Any
 
 from runner.build.live import Live
-from runner.records.failure import Failure
 from runner.records.rollout import Outcome, RolloutRequest
 from runner.serve.admission import Admission, Answer, Headers, Policy, Traced
 from runner.serve.alive import Alive
 from runner.serve.dialects.dialect import Dialect
+from runner.serve.ends import broken, cancelled_after_all, restarted, stopped
 from runner.serve.played import Played
 from runner.serve.playing import Player, begin
 from runner.serve.slots import Slots
@@ -78,13 +78,14 @@ class Engine:
         check: Callable[[Start], None],
         heard: Callable[[Played, Outcome], None],
         traced: Traced | None = None,
+        slots: Callable[[Callable[[Played], None]], Slots[Played]] | None = None,
     ) -> None:
         self._outbox = outbox
         self._player = player
         self._policy = policy
         self._heard = heard
         self._alive = Alive()
-        self._slots: Slots[Played] = Slots(policy.max_concurrent, policy.max_queue, self._begin)
+        self._slots = slots(self._begin) if slots else Slots(policy.max_concurrent, policy.max_queue, self._begin)
         self._admission = Admission(
             live.plan, outbox, self._alive, self._slots, policy, check=check, enter=self._enter, traced=traced
         )
@@ -106,6 +107,11 @@ class Engine:
         if known.verdict is not None:
             return settled_status(known, known.verdict)
         return status_of(rollout_id, "grading" if known.phase == "held" else "queued")
+
+    def phase(self, rollout_id: str) -> str | None:
+        """The status word of a rollout that this process holds; None if it holds none of that name."""
+        alive = self._alive.named(rollout_id)
+        return None if alive is None else alive.status
 
     async def cancel(self, selector: Selector) -> dict[str, str]:
         """Stop rollouts, and say what became of each: cancelled_queued, cancelled_running or not_found.
@@ -199,7 +205,7 @@ class Engine:
             self._slots.enter(played.attempt_id, played)
         else:
             self._slots.give_back()
-            self._run(played, self._end(played, _stopped(played)))
+            self._run(played, self._end(played, stopped(played)))
 
     def _begin(self, played: Played) -> None:
         played.phase = "running" if played.left is None else "grading"
@@ -213,16 +219,16 @@ class Engine:
             begin(played, work, self._lost)
 
     def _lost(self, played: Played, error: BaseException | None) -> None:
-        """A rollout whose task was cancelled on its way still gets its verdict; not so one that nothing can end."""
+        """A rollout whose task was ended on its way still gets its verdict, if need be one that nobody is told."""
         self._leave(played)
         if self._closing or played.attempt_id not in self._alive:
             return
         if error is not None:
-            log.error("rollout %s cannot be ended; it is taken up after a restart", played.name, exc_info=error)
-            self._alive.remove(played)
+            log.error("the outcome of rollout %s cannot be told", played.name, exc_info=error)
+            self._run(played, self._bury(played, broken(played, error)))
         else:
             reason = played.stop.reason
-            outcome = _stopped(played) if reason else _broken(played, RuntimeError("its task was cancelled"))
+            outcome = stopped(played) if reason else broken(played, RuntimeError("its task was cancelled"))
             self._run(played, self._end(played, outcome))
 
     def _leave(self, played: Played) -> None:
@@ -235,10 +241,10 @@ class Engine:
             outcome = await self._player.play(played)
         except Exception as error:  # ours, not the user's: the rollout must still end
             log.exception("rollout %s met a fault of the server", played.name)
-            outcome = _broken(played, error)
+            outcome = broken(played, error)
         finally:
             self._leave(played)
-        await self._end(played, _cancelled(played, outcome))
+        await self._end(played, cancelled_after_all(played, outcome))
 
     async def _end(self, played: Played, outcome: Outcome) -> None:
         played.phase = "settling"
@@ -246,17 +252,25 @@ class Engine:
             stored = await self._player.settle(played, outcome)
         except Exception as error:  # ours again: it cannot be told as it is, so it is told that it cannot
             log.exception("the outcome of rollout %s cannot be stored", played.name)
-            stored = await self._player.settle(played, _broken(played, error))
+            stored = await self._player.settle(played, broken(played, error))
         self._ended += 1
         self._alive.remove(played)
         self._heard(played, stored)
+
+    async def _bury(self, played: Played, outcome: Outcome) -> None:
+        try:
+            await self._player.bury(played, outcome)
+        finally:
+            self._ended += 1
+            self._alive.remove(played)
+        self._heard(played, outcome)
 
     def _stop(self, played: Played, reason: str, grace: float | None = None) -> None:
         if played.stop.reason is not None:
             return
         played.stop.reason, played.stop.grace = reason, grace
         if played.phase == "queued" and self._slots.withdraw(played.attempt_id):
-            self._run(played, self._end(played, _stopped(played)))
+            self._run(played, self._end(played, stopped(played)))
         elif played.task is not None and played.phase != "settling":
             played.task.cancel()
 
@@ -294,37 +308,11 @@ class Engine:
                 )
         except (Refused, LookupError, TypeError, ValueError, AttributeError) as error:
             log.error("rollout %s, accepted before the restart, no longer fits: %s", played.name, error)
-            return _restarted(played, f"server restarted, and cannot play it any more: {error}")
+            return restarted(played, f"server restarted, and cannot play it any more: {error}")
         if self._policy.on_restart == "fail":
-            return _restarted(played, "server restarted")
+            return restarted(played, "server restarted")
         if played.left is None:
             if "time" in played.start.limits:  # the controller's own deadline goes on while the server is away
                 played.admitted -= max(0.0, time() - unfinished.accepted.accepted_at)
             played.until = self._admission.until(played.request, played.admitted)
         return None
-
-
-def _cancelled(played: Played, outcome: Outcome) -> Outcome:
-    """The outcome, unless it was cancelled and some code swallowed that: the controller has been told otherwise.
-
-    What ends in spite of a shutdown, in time, is as good as any.
-    """
-    if played.stop.reason != "cancelled" or outcome.status == "cancelled":
-        return outcome
-    return replace(outcome, status="cancelled", stop_reason="cancelled", reward=None, failure=None)
-
-
-def _stopped(played: Played) -> Outcome:
-    reason = played.stop.reason or "cancelled"
-    return Outcome(played.request, "cancelled", reason, ended=reason)
-
-
-def _restarted(played: Played, why: str) -> Outcome:
-    failure = Failure("workflow", "restarted", why)
-    left = played.left or Outcome(played.request, "failed", "restarted")
-    return replace(left, status="failed", stop_reason="restarted", failure=failure, ended="restarted")
-
-
-def _broken(played: Played, error: Exception) -> Outcome:
-    failure = Failure("workflow", "server_fault", f"a fault of the server itself: {type(error).__name__}: {error}")
-    return Outcome(played.request, "failed", "server_fault", failure=failure, ended="server_fault")

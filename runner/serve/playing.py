@@ -20,11 +20,11 @@ from runner.build.live import Live
 from runner.models.model import Model
 from runner.records.artifacts import artifacts_at
 from runner.records.event import AgentEnded, Event, Listener
-from runner.records.failure import Failure
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop
+from runner.serve.ends import shut_down
 from runner.serve.played import Played
 from runner.serve.start import Start
 from runner.store.errors import StoreError
@@ -93,7 +93,7 @@ class Player:
         if played.holding is not None:
             await asyncio.wait({played.holding})  # it logs what goes wrong with it
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
-            outcome = _shut_down(outcome)
+            outcome = shut_down(outcome)
         owed = self._owed(played, outcome)
         word, message = played.dialect.said(played.start, outcome)
         reward = outcome.reward if word == "success" else None
@@ -103,6 +103,11 @@ class Player:
         if await self._store(played, verdict, owed, release=again):
             self._owe(_deliveries(played, owed, first=1 if played.told else 0))
         return outcome
+
+    async def bury(self, played: Played, outcome: Outcome) -> None:
+        """Store the verdict of a rollout whose callbacks cannot be made: the status endpoint tells of it."""
+        message = "" if outcome.failure is None else outcome.failure.message
+        await self._store(played, Verdict("failure", outcome.stop_reason, None, message), (), release=False)
 
     async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed], *, release: bool) -> bool:
         """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one."""
@@ -195,9 +200,3 @@ def _deliveries(played: Played, owed: Sequence[Owed], first: int) -> list[Delive
         Delivery(played.attempt_id, played.name, each.channel, first + place, each, 0, now, now, "")
         for place, each in enumerate(owed)
     ]
-
-
-def _shut_down(outcome: Outcome) -> Outcome:
-    """What the controller is told of a rollout that the end of this process cut short: nobody cancelled it."""
-    failure = Failure("workflow", "shutdown", "server shutting down")
-    return replace(outcome, status="failed", stop_reason="shutdown", reward=None, failure=failure)

@@ -31,14 +31,21 @@ _SETTINGS: dict[str, Any] = {
     # Longer than clients keep an idle connection: the side that closes first must not be the one that is written to.
     "keep_alive_timeout": 75.0,
     "keep_alive_max_requests": 1_000_000,
+    # Else a peer that says "HTTP/2" and then nothing stays for ever: hypercorn's idle timer is not started for it. Every
+    # answer of ours is ready sooner than this.
+    "read_timeout": 120,
     # The app sends its own, formatted once a second.
     "include_date_header": False,
     "include_server_header": False,
     # Unbounded: hypercorn's bounded queue waits for ever for an app that has already answered. `App` reads all it gets.
     "max_app_queue_size": 0,
 }
+_UNTAKEN = 60_000
+"""Milliseconds that a peer may leave an answer untaken; hypercorn itself would wait for ever to hand it over."""
 _GRACE = 5.0
 """Seconds that connections have to end once the drain is over."""
+_PROTOCOL_FAULT = "Unhandled exception in client_connected_cb"
+"""What asyncio says when the task of one connection ends with an error."""
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +106,8 @@ def _listening(family: int, where: tuple[Any, ...], backlog: int) -> socket.sock
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted connections inherit it
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN)
         made.bind(where)
         made.listen(backlog)
         made.setblocking(False)
@@ -177,10 +186,10 @@ async def run_worker(
 
 
 async def _serve(house: House, config: Config, serving: Serving, asked: asyncio.Event) -> int:
-    from hypercorn.asyncio import serve
+    from runner.serve.worker import serve
 
     over = asyncio.Event()
-    served = asyncio.ensure_future(serve(house.app, config, shutdown_trigger=over.wait, mode="asgi"))  # type: ignore[arg-type]
+    served = asyncio.ensure_future(serve(house.app, config, over.wait))
     waiting = asyncio.ensure_future(asked.wait())
     try:
         await asyncio.sleep(0)
@@ -247,8 +256,14 @@ def _pid_file(path: str | None) -> Iterator[None]:
 
 def _unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What no task of ours caught: a peer that fails the TLS handshake is its own business, the rest is logged."""
-    error = context.get("exception")
+    error, message = context.get("exception"), context.get("message", "an error outside of any task")
     if isinstance(error, ssl.SSLError | ConnectionError):
         log.debug("a connection failed: %r", error)
-        return
-    log.error("%s", context.get("message", "an error outside of any task"), exc_info=error)
+    elif message == _PROTOCOL_FAULT:
+        # `App` lets nothing through, so it is bytes that hypercorn's parsers did not expect. They end one connection.
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        log.info("a connection was dropped, its peer does not keep to HTTP: %r", error)
+        log.debug("where hypercorn gave it up", exc_info=error)
+    else:
+        log.error("%s", message, exc_info=error)

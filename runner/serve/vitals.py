@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from runner.serve.delivery import Deliveries
-from runner.serve.engine import Engine
+from runner.serve.engine import Engine, Load
 from runner.store.outbox import Outbox
 from runner.telemetry.metrics import Metrics
 
@@ -31,10 +31,16 @@ class Health:
         }
 
 
+class Loaded(Protocol):
+    """Whose load is exposed: an engine's, or of several workers the share of one."""
+
+    def load(self) -> Load: ...
+
+
 class Exposition:
     """`/metrics`: what is known only when asked is told to the metrics first. Raises `StoreError`."""
 
-    def __init__(self, metrics: Metrics, engine: Engine, outbox: Outbox, deliveries: Deliveries) -> None:
+    def __init__(self, metrics: Metrics, engine: Loaded, outbox: Outbox, deliveries: Deliveries) -> None:
         self._metrics = metrics
         self._engine = engine
         self._outbox = outbox

@@ -9,11 +9,15 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from runner.store.errors import RunLocked, StoreError, not_written
+
+Holder: TypeAlias = dict[str, Any]
+"""What the process that has a lock says of itself: pid, host, started. Empty if it says nothing."""
 
 
 class RunLock:
@@ -24,8 +28,8 @@ class RunLock:
         self._descriptor = descriptor
 
     @classmethod
-    def acquire(cls, path: Path) -> RunLock:
-        """Take the lock at once or raise `RunLocked`, which says who has it."""
+    def acquire(cls, path: Path, refusal: Callable[[Path, Holder], RunLocked] | None = None) -> RunLock:
+        """Take the lock at once or raise `RunLocked`, which says who has it: `refusal` words it for another use."""
         while True:
             descriptor = _open(path)
             try:
@@ -33,7 +37,7 @@ class RunLock:
             except BlockingIOError:
                 holder = _holder(descriptor)
                 os.close(descriptor)
-                raise _locked(path, holder) from None
+                raise (refusal or _locked)(path, holder) from None
             except OSError as error:
                 os.close(descriptor)
                 raise StoreError(f"{path}: cannot be locked: {error.strerror}") from None
@@ -43,6 +47,10 @@ class RunLock:
         lock = cls(path, descriptor)
         lock._sign()
         return lock
+
+    def fileno(self) -> int:
+        """The descriptor. A process that inherits it holds the lock, too, until it ends."""
+        return self._descriptor
 
     def release(self) -> None:
         """Give the lock up; the file stays, empty. A second call does nothing."""
@@ -83,7 +91,7 @@ def _still_there(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _holder(descriptor: int) -> dict[str, Any]:
+def _holder(descriptor: int) -> Holder:
     try:
         holder = json.loads(os.pread(descriptor, 4096, 0))
     except (OSError, ValueError):
@@ -91,7 +99,7 @@ def _holder(descriptor: int) -> dict[str, Any]:
     return holder if isinstance(holder, dict) else {}
 
 
-def _locked(path: Path, holder: dict[str, Any]) -> RunLocked:
+def _locked(path: Path, holder: Holder) -> RunLocked:
     pid = holder.get("pid")
     who = f" (pid {pid} on {holder.get('host')}, since {holder.get('started')})" if pid else ""
     return RunLocked(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import textwrap
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -173,6 +174,17 @@ async def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
             await asyncio.sleep(0.002)
 
 
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may grow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 @dataclass
 class Reply:
     status: int
@@ -233,6 +245,7 @@ class Stage:
     calls = staticmethod(calls)
     tool_first = staticmethod(tool_first)
     until = staticmethod(until)
+    no_room = staticmethod(no_room)
 
     @property
     def state(self) -> Path:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import resource
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +21,6 @@ def on_disk(path: Path) -> int:
         found = int(connection.execute("SELECT count(*) FROM rollouts").fetchone()[0])
     connection.close()
     return found
-
-
-@contextmanager
-def no_room() -> Iterator[None]:
-    """No file may grow."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("generation", [1, 2, 3])
@@ -58,7 +44,7 @@ def test_a_disk_that_takes_nothing(stage: Any, generation: int) -> None:
     async def test() -> None:
         controller = await stage.controller()
         async with stage.serving(serve="max_concurrent = 2\nmax_queue = 0") as server:
-            with no_room():
+            with stage.no_room():
                 refused = [await server.start(controller.start_of("r", generation)) for _ in range(5)]
                 assert [await server.status("r"), server.house.engine.load().held] == ["unknown", 0]
             assert [each.status for each in refused] == [503] * 5
@@ -77,7 +63,7 @@ def test_a_leader_that_cannot_be_written_down_takes_its_followers_along_45(stage
         controller = await stage.controller()
         async with stage.serving() as server:
             start = controller.start_of("r", 1)
-            with no_room():
+            with stage.no_room():
                 replies = await asyncio.gather(*(server.start(start) for _ in range(8)))
             assert {reply.status for reply in replies} == {503}
             replies = await asyncio.gather(*(server.start(start) for _ in range(8)))
@@ -103,7 +89,7 @@ def test_who_hangs_up_before_the_answer_is_played_all_the_same(stage: Any, caplo
 
             await hang_up("a")
             await server.becomes("a", "success")
-            with no_room():
+            with stage.no_room():
                 await hang_up("b")
                 await stage.until(lambda: not engine.load().held)
             gc.collect()
@@ -261,5 +247,33 @@ def test_nothing_is_scheduled_before_it_can_be_answered_50_51(stage: Any) -> Non
             assert fine.status == 202
             await server.quiet()
             assert controller.chats[0].body["messages"][0]["content"] == "level 3"
+
+    stage.run(test)
+
+
+@pytest.mark.parametrize("generation", [1, 3])
+def test_a_verdict_that_the_disk_does_not_take(stage: Any, generation: int) -> None:
+    """Nothing is told before it is written down, nothing is lost, and nothing is told twice."""
+
+    async def test() -> None:
+        go = asyncio.Event()
+
+        async def chat(seen: Any) -> str:
+            await go.wait()
+            return "4"
+
+        controller = await stage.controller(chat=chat)
+        async with stage.serving() as server:
+            assert (await server.start(controller.start_of("r", generation))).status == 202
+            await stage.until(lambda: controller.chats)
+            with stage.no_room():
+                go.set()
+                await server.becomes("r", "grading")
+                await asyncio.sleep(0.1)
+                assert await server.status("r") == "grading" and not controller.callbacks
+                assert server.house.engine.load().running == 0
+            await server.becomes("r", "success")
+            await server.quiet()
+            assert len(controller.callbacks) == (1 if generation == 1 else 2)
 
     stage.run(test)

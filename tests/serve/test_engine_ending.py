@@ -539,3 +539,57 @@ def test_started_again_after_a_cancel_it_is_played(stage: Any, generation: int) 
             assert len(controller.chats) == 2 and len(controller.acked) == (1 if generation == 1 else 2)
 
     stage.run(test)
+
+
+def test_an_agents_end_that_the_disk_does_not_take(stage: Any) -> None:
+    """It is told with the grade, in its order."""
+    folder = slow(stage)
+
+    async def test() -> None:
+        go = asyncio.Event()
+
+        async def chat(seen: Any) -> str:
+            await go.wait()
+            return "4"
+
+        controller = await stage.controller(chat=chat)
+        async with stage.serving(SLOWLY) as server:
+            await server.start(controller.start_of("r"))
+            await stage.until(lambda: controller.chats)
+            with stage.no_room():
+                go.set()
+                await server.becomes("r", "grading")
+                await asyncio.sleep(0.2)
+            assert not controller.callbacks
+            (folder / "go").touch()
+            await server.quiet()
+            assert controller.told("r") == [SAID, GRADED]
+
+    stage.run(test)
+
+
+def test_all_of_very_many_are_cancelled_in_time(stage: Any) -> None:
+    """And others get the event loop meanwhile."""
+
+    async def test() -> None:
+        controller = await stage.controller(chat=never)
+        async with stage.serving(serve="max_concurrent = 500") as server:
+            starts = [controller.start_of(f"r{number}") for number in range(1500)]
+            for first in range(0, 1500, 100):
+                replies = await asyncio.gather(*(server.start(start) for start in starts[first : first + 100]))
+                assert {reply.status for reply in replies} == {202}
+            await stage.until(lambda: len(controller.chats) == 500, 10)
+            cancelling = asyncio.ensure_future(server.cancel(all=True))
+            slowest = 0.0
+            began = time.monotonic()
+            while not cancelling.done():
+                asked = time.monotonic()
+                assert (await server.ask("GET", "/health")).status == 200
+                slowest = max(slowest, time.monotonic() - asked)
+            found = await cancelling
+            assert time.monotonic() - began < 2.0 and slowest < 0.5, slowest
+            assert sorted(found.values()) == ["cancelled_queued"] * 1000 + ["cancelled_running"] * 500
+            await server.quiet()
+            assert len(controller.chats) == 500  # none of those that waited got the place of another
+
+    stage.run(test)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
+
+from runner.serve.dialects.single_sample import SingleSample
 
 SAID, GRADED = ("completion", "success", None), ("grader", "success", 1.0)
 FAILED = [("completion", "failure", None), ("grader", "failure", None)]
@@ -259,3 +262,45 @@ def test_contexts_nested_98(stage: Any) -> None:
             assert sorted(seen.rollout for seen in controller.chats) == ["a"] * 3 + ["b"] * 3
 
     stage.run(test)
+
+
+class Broken(SingleSample):
+    """A dialect with a bug of ours in it."""
+
+    name = "single-sample"
+
+    def __init__(self, *breaks: str) -> None:
+        super().__init__()
+        self._breaks = breaks
+
+    def ended(self, start: Any, left: Any) -> Any:
+        if "ended" in self._breaks or ("ended well" in self._breaks and left.status != "failed"):
+            raise RuntimeError("a bug")
+        return super().ended(start, left)
+
+    def settled(self, start: Any, outcome: Any) -> Any:
+        if "settled" in self._breaks:
+            raise RuntimeError("a bug")
+        return super().settled(start, outcome)
+
+
+@pytest.mark.parametrize("breaks", ["ended", "ended well", "settled"])
+def test_a_fault_of_our_own_ends_one_rollout(stage: Any, breaks: str, caplog: Any) -> None:
+    """It is logged, it has a verdict, its place is free; told wherever it can be."""
+
+    async def test() -> None:
+        controller = await stage.controller()
+        async with stage.serving(serve="max_concurrent = 1\nmax_queue = 1") as server:
+            body = controller.start_of("r")[1]
+            await server.house.engine.start(Broken(breaks), body, json.dumps(body).encode())
+            await server.start(controller.start_of("other"))
+            await server.quiet()
+            assert controller.told("other") == [SAID, GRADED]
+            assert controller.told("r") == (FAILED if breaks == "ended well" else [])
+            answer = (await server.ask("GET", "/rollout/r/status")).body
+            assert answer["status"] == "failure" and "a fault of the server itself" in answer["err_message"]
+        async with stage.serving() as server:
+            assert server.house.recovered == 0
+
+    stage.run(test)
+    assert "a bug" in caplog.text

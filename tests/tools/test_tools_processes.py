@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runner.records.completion import Caller, ToolSpec
+from runner.serve.loop import loop_factory
 from runner.tools.callable import CallableTool
 from runner.tools.tool import ToolScope
 
@@ -46,9 +47,9 @@ def made(path: Path) -> dict[str, Callable[[], Any]]:
     script = ["sh", "-c", TREE.format(path)]
 
     def plain() -> str:
-        subprocess.run(script)
+        subprocess.run(script, check=False)
         (path.parent / "after").touch()
-        subprocess.run(["sh", "-c", f"echo $$ >> {path}; sleep 60"])
+        subprocess.run(["sh", "-c", f"echo $$ >> {path}; sleep 60"], check=False)
         return "done"
 
     def system() -> str:
@@ -62,15 +63,19 @@ def made(path: Path) -> dict[str, Callable[[], Any]]:
         process = await asyncio.create_subprocess_exec(*script)
         return str(await process.wait())
 
+    async def in_shell() -> str:
+        process = await asyncio.create_subprocess_shell(TREE.format(path))
+        return str(await process.wait())
+
     async def in_thread() -> str:
         await asyncio.to_thread(subprocess.run, script)
         return "done"
 
-    return {each.__name__: each for each in (plain, system, spawned, on_loop, in_thread)}
+    return {each.__name__: each for each in (plain, system, spawned, on_loop, in_shell, in_thread)}
 
 
-@pytest.mark.parametrize("how", ["plain", "system", "spawned", "on_loop", "in_thread"])
-@pytest.mark.parametrize("end", ["cancelled", "timed out"])
+@pytest.mark.parametrize("how", ["plain", "system", "spawned", "on_loop", "in_shell", "in_thread"])
+@pytest.mark.parametrize("end", ["cancelled", "timed out", "cancelled under uvloop"])
 def test_processes_end_with_the_call(tmp_path: Path, how: str, end: str) -> None:
     path = tmp_path / "pids"
     tool = CallableTool(ToolSpec("t", "", {}), made(path)[how], timeout=0.5 if end == "timed out" else None)
@@ -79,7 +84,7 @@ def test_processes_end_with_the_call(tmp_path: Path, how: str, end: str) -> None
         call = asyncio.ensure_future(tool.call({}, SCOPE))
         await until(lambda: len(pids(path)) == 2)
         assert all(map(lives, pids(path)))
-        if end == "cancelled":
+        if end != "timed out":
             call.cancel()
             await asyncio.wait({call})
         else:
@@ -91,7 +96,8 @@ def test_processes_end_with_the_call(tmp_path: Path, how: str, end: str) -> None
             assert len(pids(path)) == 2
         await asyncio.sleep(0.02)  # the loop hears of its child's end
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=loop_factory() if "uvloop" in end else None) as runner:
+        runner.run(main())
 
 
 def test_others_processes_are_not_touched(tmp_path: Path) -> None:

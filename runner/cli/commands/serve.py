@@ -117,6 +117,7 @@ def _serve(plan: Plan, sockets: list[socket.socket], opening: Opening, shell: Co
     from runner.cli.event_loop import run_async
     from runner.config.hypercorn import hypercorn_settings
     from runner.serve.house import open_house
+    from runner.serve.loop import loop_factory
     from runner.serve.server import CannotServe, Serving, run_worker, url_of
     from runner.telemetry.logs import configure
 
@@ -145,27 +146,15 @@ def _serve(plan: Plan, sockets: list[socket.socket], opening: Opening, shell: Co
     logs = configure(format.level, format.format, format.timestamp, format.caller, secrets=opening.secrets)
     try:
         serving = Serving(section.drain, hypercorn, ready, draining)
-        left = run_async(run_worker(house, sockets, serving), _loop_factory())
+        left = run_async(run_worker(house, sockets, serving), loop_factory())
     except CannotServe as error:
         raise CommandError(str(error), error.hint) from None
     finally:
         logs.close()
     if left:
-        after = "they play again" if section.on_restart == "run" else "they are reported as failed"
-        shell.err(f"{left} rollouts could not be finished; after the next start {after}")
+        shell.err(f"{left} rollouts could not be finished; they are reported as failed")
         return Exit.INCOMPLETE
     return Exit.OK
-
-
-def _loop_factory() -> Any:
-    """uvloop's loop where it is installed: it writes head and body of an answer at once (`benchmarks/servers.py`)."""
-    import asyncio
-
-    try:
-        import uvloop
-    except ImportError:  # not made for Windows
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 def _tell(shell: Console, plan: Plan, house: House, url: str) -> None:

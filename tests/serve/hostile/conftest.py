@@ -47,6 +47,7 @@ base_wait = "20ms"
 max_wait = "100ms"
 [serve.hypercorn]
 keep_alive_timeout = 2.0
+read_timeout = 3
 """
 KEY = "server-key-7f3a9c"
 

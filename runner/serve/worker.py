@@ -1,0 +1,152 @@
+"""`serve`: hypercorn, with a short way for plain requests.
+
+A connection begins on the short way (`plain.py`). With the first request on it that is anything but plain it becomes
+hypercorn's own, for good: HTTP/2, upgrades, chunked and malformed requests, heads that come in pieces. With TLS, and
+with settings that only hypercorn's own protocols obey, there is no short way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.asyncio import serve as hypercorn_serve
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+
+from runner.serve.app import App
+from runner.serve.plain import MAX_RECV, Exchange, read_plain, scope_of
+
+_CANCEL_WAIT = 1.0
+"""Seconds that connections get to end once their grace is over and they are cut off."""
+
+log = logging.getLogger(__name__)
+
+
+async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitable[Any]]) -> None:
+    """Answer on the config's sockets until the trigger returns; then give connections the config's grace to end."""
+    if config.ssl_enabled or _needs_hypercorn(config):
+        await hypercorn_serve(app, config, shutdown_trigger=shutdown_trigger, mode="asgi")  # type: ignore[arg-type]
+        return
+    connections = _Connections(app, config)
+    servers: list[asyncio.Server] = []
+    try:
+        for sock in config.create_sockets().insecure_sockets:
+            servers.append(await asyncio.start_server(connections.converse, sock=sock, backlog=config.backlog))
+        await shutdown_trigger()
+    finally:
+        for server in servers:
+            server.close()
+        await connections.end(config.graceful_timeout)
+
+
+def _needs_hypercorn(config: Config) -> bool:
+    """Whether a setting concerns every request, and only hypercorn's own way heeds it."""
+    watched = config.accesslog, config.statsd_host, config.include_date_header
+    return any(watched) or any((config.server_names, config.read_timeout, config.h11_pass_raw_headers))
+
+
+class _Connections:
+    """Every open connection of this process."""
+
+    def __init__(self, app: App, config: Config) -> None:
+        self._app = app
+        self._config = config
+        self._context = WorkerContext(None)
+        self._added = config.response_headers("h11")
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._idle: set[asyncio.StreamWriter] = set()
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, from its first byte to its end."""
+        with self._counted():
+            try:
+                unread = await self._short_way(reader, writer)
+            except OSError:
+                unread = b""
+            except BaseException:
+                writer.transport.abort()
+                raise
+            if unread:
+                resumed: Any = _Resumed(unread, reader)
+                wrapped, loop = ASGIWrapper(self._app), asyncio.get_running_loop()  # type: ignore[arg-type]
+                await TCPServer(wrapped, loop, self._config, self._context, {}, resumed, writer)
+            else:
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+
+    async def end(self, seconds: float) -> None:
+        """Close what is idle, and the rest as soon as it is answered; cut off what is not so after `seconds`."""
+        await self._context.terminated.set()
+        for writer in self._idle:
+            writer.close()
+        for patience in (seconds, _CANCEL_WAIT):
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=patience)
+            for task in self._tasks:
+                task.cancel()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+
+    async def _short_way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """Answer plain requests. What was read of the first that is not plain; b"" when the connection is over."""
+        connection = {
+            "asgi": {"spec_version": "2.1", "version": "3.0"},
+            "scheme": "http",
+            "root_path": self._config.root_path,
+            "client": writer.get_extra_info("peername"),
+            "server": writer.get_extra_info("sockname"),
+        }
+        unread = b""
+        for _ in range(self._config.keep_alive_max_requests):
+            data = unread or await self._next(reader, writer)
+            plain = read_plain(data)
+            if plain is None:
+                return data
+            exchange = Exchange(plain, data, reader, writer, self._added)
+            await self._app(scope_of(plain, connection), exchange.receive, exchange.send)
+            if exchange.last or self._context.terminated.is_set():
+                return b""
+            unread = exchange.rest
+        return b""
+
+    async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """What comes next, within the time that a connection may be idle; b"" if nothing does."""
+        if self._context.terminated.is_set():
+            return b""
+        timer = asyncio.get_running_loop().call_later(self._config.keep_alive_timeout, writer.close)
+        self._idle.add(writer)
+        try:
+            return await reader.read(MAX_RECV)
+        finally:
+            self._idle.discard(writer)
+            timer.cancel()
+
+
+class _Resumed:
+    """A reader that gives once more what was read from it already: as much of an `asyncio.StreamReader` as is used."""
+
+    def __init__(self, unread: bytes, reader: asyncio.StreamReader) -> None:
+        self._unread = unread
+        self._reader = reader
+
+    def at_eof(self) -> bool:
+        return not self._unread and self._reader.at_eof()
+
+    async def read(self, size: int) -> bytes:
+        unread, self._unread = self._unread, b""
+        return unread or await self._reader.read(size)
