@@ -60,15 +60,22 @@ class Importer:
     def find(self, text: str, folder: Path) -> Found:
         """The object that `text` names, as said by a file in `folder`. Raises `ReferenceProblem`."""
         module_text, _, name = text.partition(":")
-        key = (module_text, str(folder))
-        if key not in self._modules:
-            started = perf_counter()
-            module = _load(module_text, folder)
-            self._modules[key] = (module, perf_counter() - started)
-        module, seconds = self._modules[key]
+        module, seconds = self._import(module_text, folder)
         value = _attribute(module, module_text, name)
         file = getattr(module, "__file__", None)
         return Found(value, Path(file) if file else None, seconds)
+
+    def module(self, text: str, folder: Path) -> ModuleType:
+        """The module that `text`, a reference without a name, stands for. Raises `ReferenceProblem`."""
+        return self._import(text, folder)[0]
+
+    def _import(self, text: str, folder: Path) -> tuple[ModuleType, float]:
+        key = (text, str(folder))
+        if key not in self._modules:
+            started = perf_counter()
+            module = _load(text, folder)
+            self._modules[key] = (module, perf_counter() - started)
+        return self._modules[key]
 
 
 def _load(text: str, folder: Path) -> ModuleType:

@@ -24,6 +24,7 @@ from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
 from runner.runtime.sampling import merge_sampling
 from runner.tools.tool import ToolResult, ToolScope
+from runner.tools.toolbox import Answer
 from runner.workflows.answers import ToolAnswers
 
 _MODEL = boundary("model", "model_crashed")
@@ -53,6 +54,17 @@ class RolloutDriver:
     def tools(self) -> Sequence[ToolSpec]:
         return self._live.plan.offered
 
+    async def complete(
+        self, messages: Sequence[Message], offered: Sequence[ToolSpec], sampling: Sampling
+    ) -> Completion:
+        """The model's answer itself. Whoever walks through a rollout stands here, and in `run_tools`."""
+        return await self._live.model.complete(messages, offered, sampling, self._caller)
+
+    async def run_tools(self, calls: Sequence[ToolCall]) -> list[Answer]:
+        """The tool calls themselves."""
+        toolbox, turn = self._live.plan.toolbox, self._budget.turns
+        return await toolbox.run(calls, self._scope, self._tool_started, self._tool_ended, turn=turn)
+
     def close(self) -> None:
         """The rollout has ended: whatever of the workflow still runs may do nothing more in its name."""
         self._closed = True
@@ -71,7 +83,7 @@ class RolloutDriver:
         before = self._answered
         try:
             with _MODEL:
-                completion = await self._live.model.complete(messages, offered, how, self._caller)
+                completion = await self.complete(messages, offered, how)
         except (RolloutError, Attributed) as error:
             self._model_failed(error, (turn, began), before)
             raise
@@ -108,9 +120,7 @@ class RolloutDriver:
         turn = budget.turns
         try:
             with _TOOL:
-                answered = await self._live.plan.toolbox.run(
-                    calls, self._scope, self._tool_started, self._tool_ended, turn=turn
-                )
+                answered = await self.run_tools(calls)
         except (RolloutError, Attributed) as error:
             self.broken = failure_of(error, "tool", "tool_crashed")
             raise

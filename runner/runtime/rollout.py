@@ -28,7 +28,9 @@ from runner.runtime.grading import grade_within, settle_limit
 from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
 from runner.runtime.sampling import merge_sampling
+from runner.runtime.stepping import Stepping
 from runner.runtime.stop import current_stop
+from runner.tools.processes import Processes
 from runner.tools.tool import ToolScope
 from runner.workflows.workflow import AgentWorkflowContext, AgentWorkflowOutput
 
@@ -42,16 +44,18 @@ async def run_rollout(
     *,
     started: float | None = None,
     graded: bool = True,
+    stepping: Stepping | None = None,
 ) -> Outcome:
     """Play one rollout to its outcome.
 
     `started` is when it was asked for, on the monotonic clock: what it waited since then counts against its time.
     Without `graded` no grader is asked, and an agent that ended leaves an "ungraded" outcome without a failure.
+    `stepping` is somebody who walks through it, and the clock that stands still while they think.
 
     Never raises, except cancellation: a task cancelled by the pool (which gave a reason) ends as the outcome
     "cancelled"; any other cancellation is passed on.
     """
-    return await _Rollout(live, request, listen, started, graded).play()
+    return await _Rollout(live, request, listen, started, graded, stepping).play()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,18 @@ class _Rollout:
         "_recorder",
         "_request",
         "_started",
+        "_stepping",
         "_tell",
     )
 
     def __init__(
-        self, live: Live, request: RolloutRequest, listen: Listener, started: float | None, graded: bool
+        self,
+        live: Live,
+        request: RolloutRequest,
+        listen: Listener,
+        started: float | None,
+        graded: bool,
+        stepping: Stepping | None,
     ) -> None:
         self._live = live
         self._request = request
@@ -89,7 +100,8 @@ class _Rollout:
         self._started = time.time()
         self._graded = graded
         self._limits, self._misfit = _limits(live, request)
-        self._budget = Budget(self._limits, started=started)
+        self._stepping = stepping
+        self._budget = Budget(self._limits, time.monotonic if stepping is None else stepping.clock, started)
         self._queued = 0.0 if started is None else self._budget.elapsed()
         self._recorder = Recorder(request.prompt)
         self._tell: Listener = self._recorder if listen is ignore else self._tell_both
@@ -138,10 +150,16 @@ class _Rollout:
     async def _act(self, resources: Mapping[str, Any]) -> _Ended:
         scope = ToolScope(self._caller, resources)
         sampling = merge_sampling(self._live.plan.sampling_for(self._request), self._request.sampling)
-        driver = RolloutDriver(self._live, self._caller, sampling, self._budget, scope, self._tell)
+        parts = self._live, self._caller, sampling, self._budget, scope, self._tell
+        driver = RolloutDriver(*parts) if self._stepping is None else self._stepping.driver(*parts)
+        processes = Processes()
         try:
-            return await alone(self._run_workflow(driver, resources), self._budget.remaining())
+            return await alone(processes.of(self._run_workflow(driver, resources)), self._budget.remaining())
+        except asyncio.CancelledError:
+            processes.end()
+            raise
         except DeadlinePassed as passed:
+            processes.end()
             raise self._budget.timed_out("; it cannot be ended and runs on" if passed.abandoned else "") from None
         except SelfCancelled:
             raise WorkflowError("the workflow cancelled its own task, nobody cancelled the rollout") from None

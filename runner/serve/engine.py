@@ -28,7 +28,7 @@ CANCEL_WAIT = 0.9
 """Seconds that the answer to a cancel waits for what it cancelled to have ended."""
 CANCEL_GRACE = 0.6
 """Seconds that cancelled user code gets to clean up: its slot is free within the second that a cancel may take."""
-AT_ONCE = 100
+AT_ONCE = 20
 """Rollouts that are stopped or taken up in one go, before others get the event loop."""
 CLOSE_WAIT = 3.0
 """Seconds that cut-off tasks get to end when the process does."""

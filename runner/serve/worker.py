@@ -47,8 +47,8 @@ async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitab
 
 def _needs_hypercorn(config: Config) -> bool:
     """Whether a setting concerns every request, and only hypercorn's own way heeds it."""
-    watched = config.accesslog, config.statsd_host, config.include_date_header
-    return any(watched) or any((config.server_names, config.read_timeout, config.h11_pass_raw_headers))
+    switches = config.include_date_header, config.h11_pass_raw_headers
+    return any((config.accesslog, config.statsd_host, config.server_names, *switches))
 
 
 class _Connections:
@@ -59,6 +59,7 @@ class _Connections:
         self._config = config
         self._context = WorkerContext(None)
         self._added = config.response_headers("h11")
+        self._patience = min(config.keep_alive_timeout, config.read_timeout or config.keep_alive_timeout)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._idle: set[asyncio.StreamWriter] = set()
 
@@ -128,7 +129,7 @@ class _Connections:
         """What comes next, within the time that a connection may be idle; b"" if nothing does."""
         if self._context.terminated.is_set():
             return b""
-        timer = asyncio.get_running_loop().call_later(self._config.keep_alive_timeout, writer.close)
+        timer = asyncio.get_running_loop().call_later(self._patience, writer.close)
         self._idle.add(writer)
         try:
             return await reader.read(MAX_RECV)

@@ -1,4 +1,4 @@
-"""`Processes`: the operating system's processes that one call of a tool has started, so that they end with it.
+"""`Processes`: the operating system's processes that one call of a tool, or an agent, has started, to end with it.
 
 A thread cannot be stopped, but what it waits for can: Python announces each start of a process (an audit event) in the
 thread and context that starts it, and Linux says which thread started which child. Where there is no such list, the
@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from threading import get_native_id
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.system"})
 _current: ContextVar[Processes | None] = ContextVar("processes of the running tool", default=None)
@@ -40,6 +42,11 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         _current.reset(self._token)
 
+    async def of(self, work: Coroutine[Any, Any, T]) -> T:
+        """`work`, to be run in a task of its own, whose processes these are."""
+        with self:
+            return await work
+
     def end(self) -> None:
         """Kill what was started, with all that came of it; nothing more can be started in this call's name."""
         self._over = True
@@ -53,7 +60,7 @@ class Processes:
     def announced(self, thread: int) -> None:
         """A process is about to be started. Raises RuntimeError once the call is over."""
         if self._over:
-            raise RuntimeError("the call of this tool is over, it can start no more processes")
+            raise RuntimeError("the rollout has ended or its time is over, no process can be started in its name")
         self._threads.add(thread)
         _starting[thread] = (self, _children(thread))
 

@@ -26,6 +26,10 @@ CODE = """
             await asyncio.sleep(0.01)
         return 1.0
 
+    def blocking_grader(messages, ground_truth, metadata):
+        time.sleep(3)
+        return 1.0
+
     async def stubborn_grader(messages, ground_truth, metadata):
         try:
             await asyncio.sleep(30)
@@ -329,6 +333,37 @@ def test_cancelled_while_it_runs_16(stage: Any, place: str) -> None:
     stage.run(test)
 
 
+AGENT = """
+    import asyncio
+    import pathlib
+    from runner.workflows.workflow import AgentWorkflow
+
+    class Agent(AgentWorkflow):
+        async def run(self, ctx):
+            here = pathlib.Path(__file__).parent
+            process = await asyncio.create_subprocess_exec("sh", "-c", f"echo $$ >> {here}/pids; sleep 30; true")
+            await process.wait()
+"""
+
+
+@pytest.mark.parametrize("how", ["cancelled", "out of time"])
+def test_what_an_agent_has_started_ends_with_it(stage: Any, how: str) -> None:
+    stage.write("agent.py", AGENT)
+
+    async def test() -> None:
+        controller = await stage.controller()
+        async with stage.serving(workflow='agent = "./agent.py:Agent"') as server:
+            seconds = 30 if how == "cancelled" else 0.3
+            await server.start(controller.start_of("r", agent_timeout_sec=seconds))
+            await stage.until(lambda: (stage.folder / "pids").exists() and (stage.folder / "pids").read_text())
+            if how == "cancelled":
+                await server.cancel(ids=["r"])
+            await stage.until(lambda: server.house.engine.load().held == 0)
+            assert await gone(stage.folder, 1)
+
+    stage.run(test)
+
+
 @pytest.mark.parametrize(
     "selector", [{"ids": ["a1", "a2", "b1"]}, {"prefix": "a"}, {"all": True}, {"ids": []}, {"prefix": ""}]
 )
@@ -382,13 +417,14 @@ def test_two_attempts_with_one_name_are_cancelled_together(stage: Any) -> None:
     stage.run(test)
 
 
-def test_cancelled_while_it_is_graded(stage: Any) -> None:
+@pytest.mark.parametrize("grader", ["stubborn_grader", "blocking_grader", "slow_grader"])
+def test_cancelled_while_it_is_graded(stage: Any, grader: str) -> None:
     """What was told stays told; a grader that swallows the cancellation changes nothing."""
     slow(stage)
 
     async def test() -> None:
         controller = await stage.controller()
-        async with stage.serving('[graders.g]\nkind = "python"\ncall = "./code.py:stubborn_grader"\n') as server:
+        async with stage.serving(f'[graders.g]\nkind = "python"\ncall = "./code.py:{grader}"\n') as server:
             await server.start(controller.start_of("r"))
             await controller.until(1)
             began = time.monotonic()

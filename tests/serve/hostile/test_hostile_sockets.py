@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 ROUND = 5000
-AT_ONCE = 100
+AT_ONCE = 200
 GOOD = 100
 """Good starts in each round, of each generation."""
 

@@ -1,0 +1,1 @@
+"""`osmosis-run debug`: a rollout, step by step, at the terminal."""

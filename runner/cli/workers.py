@@ -1,0 +1,69 @@
+"""`serve` with several workers: the command that supervises them, and speaks for all."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runner.cli.console import Console
+from runner.cli.exit import CommandError
+from runner.cli.event_loop import run_async
+
+if TYPE_CHECKING:
+    from runner.config.serve import ServeSection
+    from runner.store.lock import RunLock
+
+
+def supervise(
+    section: ServeSection,
+    hypercorn: Mapping[str, Any],
+    held: tuple[Sequence[socket.socket], RunLock],
+    ready: Callable[[Mapping[str, int]], None],
+    shell: Console,
+) -> tuple[int, int]:
+    """Run this command's workers on sockets and lock that are `held`, until a signal.
+
+    The worst of their exit codes, and how many rollouts they left unfinished. Raises `CommandError`, `StoreError`.
+    """
+    from runner.serve.server import CannotServe, hypercorn_config, pid_file
+    from runner.serve.workers.supervisor import Crowd, Supervisor
+
+    sockets, lock = held
+    try:
+        hypercorn_config(hypercorn, [])  # said once, not by each of them
+    except CannotServe as error:
+        raise CommandError(str(error), error.hint) from None
+
+    def draining(running: int, queued: int) -> None:
+        shell.say(draining_text(running, queued, section.drain))
+
+    command = [sys.executable, "-m", "runner.cli.main", *sys.argv[1:]]
+    descriptors = [each.fileno() for each in sockets]
+    crowd = Crowd(command, section.workers, descriptors, lock.fileno(), ready, draining, shell.warn)
+
+    async def run() -> tuple[int, int]:
+        await _adopt(section)
+        return await Supervisor(crowd).run()
+
+    with pid_file(hypercorn.get("pid_path")):
+        return run_async(run(), asyncio.new_event_loop)
+
+
+def draining_text(running: int, queued: int, seconds: float) -> str:
+    """What is said at the first signal."""
+    text = f"draining: {running} rollouts play, {queued} wait; they have {seconds:g} s"
+    return text + "; a second signal ends at once"
+
+
+async def _adopt(section: ServeSection) -> None:
+    """What was left by a server of more workers is shared out before any of them looks."""
+    from runner.store.outbox import Outbox
+
+    outbox = Outbox.open(section.state.path)
+    try:
+        await outbox.adopt(section.workers)
+    finally:
+        await outbox.aclose()
