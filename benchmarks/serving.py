@@ -73,9 +73,5 @@ def served(folder: Path, *settings: str, core: int | None = MEASURED_CORE) -> It
             raise SystemExit(f"the server did not start:\n{(folder / 'serve.log').read_text()[-2000:]}")
         yield Served(process.pid, int(json.loads(line)["url"].rpartition(":")[2]))
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # what it still plays is nobody's concern
+        process.wait()

@@ -18,6 +18,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from runner.build.alias import osmosis_alias
 from runner.diag.suggest import nearest
 
 
@@ -80,7 +81,7 @@ class Importer:
 
 def _load(text: str, folder: Path) -> ModuleType:
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), osmosis_alias():
             return _load_file(text, folder) if _is_file(text) else _load_module(text, folder)
     except ReferenceProblem:
         raise

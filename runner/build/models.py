@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, TypeAlias
@@ -116,12 +116,18 @@ def _replay(recording: FilePath) -> Model:
 def _scripted(site: Site, section: ModelSection, path: Path) -> ModelMaker | None:
     from runner.models.scripted import ScriptedModel
 
-    rules = [_rule(site, rule, (*path, "rules", index)) for index, rule in enumerate(section.rules)]
-    sound = [rule for rule in rules if rule is not None]
-    if len(sound) < len(rules):
+    sound = build_rules(site, section.rules, (*path, "rules"))
+    if sound is None:
         return None
     price = _price(section)
     return lambda: ScriptedModel(sound, price=price)
+
+
+def build_rules(site: Site, rules: Sequence[Rule], path: Path) -> list[ScriptedRule] | None:
+    """The compiled rules of a script; None when one does not compile, with a finding for each."""
+    compiled = [_rule(site, rule, (*path, index)) for index, rule in enumerate(rules)]
+    sound = [rule for rule in compiled if rule is not None]
+    return sound if len(sound) == len(compiled) else None
 
 
 def _rule(site: Site, rule: Rule, path: Path) -> ScriptedRule | None:

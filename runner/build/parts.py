@@ -11,6 +11,7 @@ from runner.build.models import ModelMaker, RolePart, build_models
 from runner.build.prompts import Prompts, build_prompts
 from runner.build.resources import build_resources
 from runner.build.site import Site
+from runner.build.tests import ScriptedTest, build_tests
 from runner.build.tools import build_tools
 from runner.build.workflow import WorkflowMaker, build_workflow
 from runner.graders.worker import Workers
@@ -30,6 +31,7 @@ class Parts:
     make_workflow: WorkflowMaker | None
     make_model: ModelMaker | None
     roles: dict[str, RolePart]
+    tests: list[ScriptedTest]
 
 
 def assemble(site: Site) -> Parts:
@@ -42,7 +44,7 @@ def assemble(site: Site) -> Parts:
     run_resources, rollout_resources = build_resources(site)
     graders = build_graders(site, workers)
     model, roles = build_models(site)
-    return Parts(prompts, tools, run_resources, rollout_resources, graders, workers, build_workflow(site), model, roles)
+    return Parts(prompts, tools, run_resources, rollout_resources, graders, workers, build_workflow(site), model, roles, build_tests(site))
 
 
 def _set_environment(site: Site) -> None:

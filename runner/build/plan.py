@@ -19,6 +19,7 @@ from runner.build.parts import Parts, assemble
 from runner.build.prompts import Prompts
 from runner.build.reward import build_reward, required_names
 from runner.build.site import Site
+from runner.build.tests import ScriptedTest
 from runner.build.tools import offered_names
 from runner.build.workflow import WorkflowMaker
 from runner.config.config import RolloutConfig
@@ -38,6 +39,7 @@ from runner.records.rollout import RolloutRequest
 from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
+from runner.workflows.loop.hosting import PreparedLoop
 
 if TYPE_CHECKING:
     from runner.models.recording import Recording
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
 class Plan:
     """A config, built. Everything here is shared by all rollouts and changes nothing while they run.
 
-    `tools` holds every tool of the file, `toolbox` and `offered` those the workflow may use. `facts` are the values
+    `tools` holds every tool of the file, `toolbox` those the workflow may use; `offered` is what the model is offered:
+    the same, or an agent loop's own tools, where they do not depend on the request. `facts` are the values
     that decide what a change of the file costs, by part ("result", "grade", "operation"); `digests` their digests.
     """
 
@@ -71,6 +74,7 @@ class Plan:
     workers: Workers
     facts: Mapping[str, Mapping[str, Any]]
     digests: Mapping[str, str]
+    tests: tuple[ScriptedTest, ...] = ()
     _last: list[tuple[Row, tuple[tuple[Message, ...], str | None]]] = field(default_factory=list, repr=False)
 
     def request(self, row: Row, attempt: int) -> RolloutRequest:
@@ -218,7 +222,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         prompts=parts.prompts,
         tools=parts.tools,
         toolbox=toolbox,
-        offered=toolbox.specs,
+        offered=make_workflow.offered if isinstance(make_workflow, PreparedLoop) else toolbox.specs,
         graders=tuple(parts.graders),
         reward=build_reward(site),
         required=required_names(site),
@@ -232,6 +236,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         workers=parts.workers,
         facts=known,
         digests={part: digest(known[part]) for part in ("result", "grade")},
+        tests=tuple(parts.tests),
     )
 
 

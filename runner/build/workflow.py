@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 
 from runner.build.site import Site
 from runner.config.reference import Reference
+from runner.diag.diagnostic import Diagnostic
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
+from runner.workflows.loop.hosting import PreparedLoop, is_loop, prepare_loop
 from runner.workflows.tools import ToolsWorkflow
 from runner.workflows.workflow import AgentWorkflow
 
@@ -53,6 +55,8 @@ def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
     if found is None:
         return None
     try:
+        if is_loop(found.value):
+            return _doubted(site, agent, prepare_loop(found.value, site.config.workflow.config))
         return prepare(found.value, site.config.workflow.config)
     except ConfigMisfit as misfit:
         for error in misfit.errors:
@@ -61,3 +65,12 @@ def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
         fact, _, cure = misfit.message.partition("; ")
         site.add("unfit-code", f"`{agent.text}` cannot drive a rollout: {fact}", path, label=cure)
     return None
+
+
+def _doubted(site: Site, agent: Reference, loop: PreparedLoop) -> PreparedLoop:
+    """The loop; what is odd about it is a warning."""
+    place = site.place(("workflow", "agent"))
+    for doubt in loop.doubts:
+        message = f"`{agent.text}`: {doubt.message}"
+        site.report.add(Diagnostic("unfit-code", message, place, severity="warning"))
+    return loop

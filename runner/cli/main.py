@@ -38,7 +38,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Develop": {
         "init": ("init", "Write a new project that validates, tests and runs."),
-        "test": ("test", "Run the tests of tools and graders that the file declares."),
+        "import": ("import_", "Turn an eval, training or serve file of the Osmosis SDK into a workflow."),
+        "export-osmosis": ("export_osmosis", "Write a workflow as a file that the Osmosis SDK reads."),
+        "test": ("test", "Run the tests that the file declares: of tools, graders and rollouts."),
+        "debug": ("debug", "Step through a rollout at the terminal: look, edit, ask again."),
         "explain": ("explain", "Say the value of a key, where it came from, what it overrode."),
         "render": ("render", "Print the exact first request that a row would send."),
         "schema": ("schema", "Print or write the JSON Schemas of the file formats."),

@@ -63,7 +63,7 @@ class Asked:
         settings = [*map(Override.from_set, self.overrides), *self.settings()]
         first = load(file, settings, profile=self.profile)
         if self.model is not None and first.model is not None:
-            _refuse_a_name_for(first.model.effective_provider)
+            refuse_a_name_for(first.model.effective_provider)
         found = cells(inspect_file(file, overrides=settings, profile=self.profile).tree) if first.matrix.axes else []
         if not found:
             yield "", build(first)
@@ -81,8 +81,8 @@ class Asked:
         )  # fmt: skip
 
 
-def _refuse_a_name_for(provider: str) -> None:
-    """`--model` names who is to be asked; where the file itself answers, the name would only be a label."""
+def refuse_a_name_for(provider: str) -> None:
+    """`--model` names who is to be asked: where the file itself answers, the name would only be a label."""
     if provider in ("scripted", "replay"):
         raise CommandError(
             f'--model asks another model, but this file\'s answers are its own (`model.provider` is "{provider}")',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from runner.cli.console import Console
 from runner.cli.exit import CommandError
-from runner.cli.event_loop import run_async
 
 if TYPE_CHECKING:
     from runner.config.serve import ServeSection
@@ -21,13 +19,16 @@ def supervise(
     section: ServeSection,
     hypercorn: Mapping[str, Any],
     held: tuple[Sequence[socket.socket], RunLock],
-    ready: Callable[[Mapping[str, int]], None],
+    ready: Callable[[int, int], None],
     shell: Console,
 ) -> tuple[int, int]:
     """Run this command's workers on sockets and lock that are `held`, until a signal.
 
     The worst of their exit codes, and how many rollouts they left unfinished. Raises `CommandError`, `StoreError`.
     """
+    import asyncio
+
+    from runner.cli.event_loop import run_async
     from runner.serve.server import CannotServe, hypercorn_config, pid_file
     from runner.serve.workers.supervisor import Crowd, Supervisor
 

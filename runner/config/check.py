@@ -22,6 +22,7 @@ def check(loaded: Loaded, *, serving: bool = False) -> None:
     from runner.config.checks.names import check_names
     from runner.config.checks.scores import check_scores
     from runner.config.checks.serve import check_serve
+    from runner.config.checks.tests import check_tests
     from runner.config.checks.values import check_values
     from runner.config.checks.variants import check_variants
 
@@ -30,3 +31,4 @@ def check(loaded: Loaded, *, serving: bool = False) -> None:
         part(checking)
     check_models(checking, serving=serving)
     check_serve(checking, serving=serving)
+    check_tests(checking)

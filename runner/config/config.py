@@ -21,6 +21,7 @@ from runner.config.reward import RewardSection
 from runner.config.sampling import SamplingSection
 from runner.config.section import GRADE, OPERATION, RESULT, Array, Section
 from runner.config.serve import ServeSection
+from runner.config.tests import RolloutTest
 from runner.config.tools import ToolSection
 from runner.config.workflow import AgentName, WorkflowSection
 
@@ -59,6 +60,8 @@ class RolloutConfig(Section):
     """How many rollouts, how many at once, and what makes a run good enough."""
     serve: Annotated[ServeSection, OPERATION] = ServeSection.model_construct()
     """How `osmosis-run serve` offers the file to controllers."""
+    tests: Annotated[Array[RolloutTest], OPERATION] = ()
+    """Rollouts with a scripted model, run by `osmosis-run test`."""
     env: Annotated[EnvTable, RESULT] = Field(default_factory=dict)
     """Variables set before user code is imported; one that is already set in the process wins."""
     secrets: Annotated[SecretsSection, OPERATION] = SecretsSection.model_construct()

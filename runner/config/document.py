@@ -45,6 +45,9 @@ _SPECIAL = {
     ("ToolTest", "expect"): "value or { contains, equals, matches, error }",
     ("GraderTest", "expect"): "number or { min, max }",
     ("ContainsGrader", "expect"): "string or array of strings",
+    ("RolloutExpect", "reward"): "number or { min, max }",
+    ("RolloutExpect", "tool_calls"): "array of string or { tool, args }",
+    ("RolloutTest", "row"): "table or whole number",
     ("SamplingSection", "seed"): '"per-attempt" or whole number',
     ("WorkflowSection", "agent"): "chat, tools or reference",
 }

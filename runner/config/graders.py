@@ -57,7 +57,8 @@ class Expected(Section):
     """At most this."""
 
 
-def _expected(value: Any) -> Any:
+def expected(value: Any) -> Any:
+    """A bare number as the bounds it stands for."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return {"min": value, "max": value}
     if isinstance(value, dict | Expected):
@@ -65,7 +66,7 @@ def _expected(value: Any) -> Any:
     raise wrong_choice("a number or `{ min, max }`")
 
 
-_EXPECTED_SCHEMA = WithJsonSchema(
+EXPECTED_SCHEMA = WithJsonSchema(
     {
         "anyOf": [
             {"type": "number"},
@@ -90,7 +91,7 @@ class GraderTest(Section):
     """The reference answer."""
     row: dict[str, Any] = Field(default_factory=dict)
     """The dataset row."""
-    expect: Annotated[Expected, BeforeValidator(_expected), _EXPECTED_SCHEMA]
+    expect: Annotated[Expected, BeforeValidator(expected), EXPECTED_SCHEMA]
     """The score: a number, or `{ min, max }`."""
     stop_reason: str | None = None
     """How the rollout ended. Default: `final_answer`."""

@@ -8,9 +8,9 @@ SERVE = """\
 [serve]
 host              = "127.0.0.1"            # "0.0.0.0" for every address: then api_key, or allow_anonymous = true
 port              = 9000                   # 0 takes any that is free
-workers           = 1                      # processes behind the port, each playing max_concurrent rollouts
-max_concurrent    = 256                    # rollouts that play at once
-max_queue         = 4096                   # that wait; then 429 with Retry-After
+workers           = 1                      # processes behind the port, which share the work
+max_concurrent    = 256                    # rollouts that play at once, in all workers
+max_queue         = 4096                   # that wait, in all workers; then 429 with Retry-After
 api_key           = { env = "ROLLOUT_API_KEY" }
 allow_anonymous   = false
 dialect           = "auto"                 # auto | agent-loop | multi-sample | single-sample

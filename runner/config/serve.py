@@ -76,11 +76,11 @@ class ServeSection(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 9000
     """The port to listen at; 0 takes any that is free, and says which."""
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Processes behind the one port. Each plays `max_concurrent` rollouts."""
+    """Processes behind the one port, which share the work and the limits."""
     max_concurrent: Annotated[int, Field(ge=1)] = 256
-    """Rollouts that play at once."""
+    """Rollouts that play at once, in all workers together."""
     max_queue: Annotated[int, Field(ge=0)] = 4096
-    """Rollouts that wait for a place; the next one is answered 429 with `Retry-After`."""
+    """Rollouts that wait for a place, in all workers together; the next one is answered 429 with `Retry-After`."""
     api_key: Secret | None = None
     """`{ env = "NAME" }`: the variable that holds the key controllers must present. Default: none is asked for."""
     allow_anonymous: bool = False

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from runner.records.completion import Caller, Completion, Sampling
 from runner.records.message import Message, last_answer
+from runner.records.rollout_sample import MAIN, RolloutSample
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -31,19 +32,6 @@ class Judge(Protocol):
     """
 
     def __call__(self, messages: Sequence[Message], sampling: Sampling | None = None) -> Awaitable[Completion]: ...
-
-
-@dataclass(slots=True)
-class RolloutSample:
-    """The sample as generation 2 and 3 graders know it; `reward` is what they set."""
-
-    messages: list[Message]
-    label: str | None = None
-    reward: float | None = None
-    remove_sample: bool = False
-    metrics: dict[str, float] = field(default_factory=dict)
-    extra_fields: dict[str, Any] = field(default_factory=dict)
-    id: str = "main"
 
 
 class GraderContext:
@@ -68,6 +56,7 @@ class GraderContext:
         roles: Mapping[str, Judge] = MappingProxyType({}),
         caller: Caller | None = None,
         output: str | None = None,
+        sample_id: str = MAIN,
     ) -> None:
         self.messages = list(messages)
         self.output = last_answer(self.messages) if output is None else output
@@ -79,7 +68,7 @@ class GraderContext:
         self.resources = resources
         self.roles = roles
         self.caller = caller or Caller(rollout_id="")
-        self.sample = RolloutSample(messages=self.messages, label=label)
+        self.sample = RolloutSample(messages=self.messages, label=label, id=sample_id, trajectory_messages=None)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
@@ -29,6 +29,22 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Close connections. Called once, when the run ends."""
         ...
+
+
+@runtime_checkable
+class Addressed(Protocol):
+    """A model behind an address that somebody else could ask as well."""
+
+    @property
+    def url(self) -> str:
+        """The complete address of its chat completions."""
+        ...
+
+    @property
+    def api_key(self) -> str | None: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
 
 @runtime_checkable

@@ -64,6 +64,10 @@ class ScoreRecord:
         return record
 
 
+AGENT_REWARD = "agent_reward"
+"""The key of `Sample.info` under which the agent's own reward is kept; only the engine writes it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What a rollout yields for training: its messages, every model call, every tool call.
@@ -77,6 +81,12 @@ class Sample:
     tool_spans: tuple[Mapping[str, Any], ...] = ()
     metrics: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
     info: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+    @property
+    def agent_reward(self) -> float | None:
+        """The reward that the agent itself gave; the rollout's where there is no grader."""
+        given = self.info.get(AGENT_REWARD)
+        return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,15 @@ from runner.records.limits import Limits
 
 Clock: TypeAlias = Callable[[], float]
 
+_MENDABLE = frozenset({"context_overflow", "max_tokens"})
+"""Limits that one answer ran into, not the rollout: a shorter conversation or another answer gets past them."""
+
 
 class Budget:
     """Counts turns, tool calls, tokens, cost and time of one rollout; raises `LimitReached` before the next spend.
 
-    A limit that fired is kept in `tripped`: a workflow that swallows the exception does not get round it.
+    A limit that fired is kept in `tripped`: a workflow that swallows the exception does not get round it. Only what a
+    further answer mends may be followed by one: a conversation that was too long, an answer that was cut off.
     """
 
     __slots__ = ("clock", "cost", "limits", "malformed", "started", "tool_calls", "tripped", "turns", "usage")
@@ -55,7 +59,7 @@ class Budget:
 
     def begin_turn(self) -> int:
         """Enter the next turn and return its number from 1. Raises `LimitReached`."""
-        if self.tripped is not None:
+        if self.tripped is not None and self.spent:
             raise self.tripped
         limits = self.limits
         if limits.turns is not None and self.turns >= limits.turns:
@@ -78,7 +82,7 @@ class Budget:
 
     def begin_tools(self, count: int) -> None:
         """Enter a batch of tool calls. Raises `LimitReached` when they do not all fit: then none of them runs."""
-        if self.tripped is not None:
+        if self.tripped is not None and self.spent:
             raise self.tripped
         limit = self.limits.tool_calls
         if limit is not None and self.tool_calls + count > limit:
@@ -92,8 +96,18 @@ class Budget:
         if count and limit is not None and self.malformed >= limit:
             raise self.trip("malformed_calls", f"{self.malformed} malformed tool calls, the limit is {limit}")
 
+    @property
+    def spent(self) -> bool:
+        """Whether a limit fired that leaves nothing to be asked."""
+        return self.tripped is not None and self.tripped.kind not in _MENDABLE
+
+    def mend(self) -> None:
+        """Forget a limit that an answer has mended."""
+        if not self.spent:
+            self.tripped = None
+
     def trip(self, kind: str, message: str) -> LimitReached:
         """Note that a limit fired, and return the exception to raise."""
-        if self.tripped is None:
+        if self.tripped is None or not self.spent:
             self.tripped = LimitReached(message, kind=kind)
         return self.tripped

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runner.build.live import Live
+from runner.models.model import Addressed
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.event import (
     Listener,
@@ -26,6 +27,7 @@ from runner.runtime.sampling import merge_sampling
 from runner.tools.tool import ToolResult, ToolScope
 from runner.tools.toolbox import Answer
 from runner.workflows.answers import ToolAnswers
+from runner.workflows.workflow import Endpoint, ToolStatus
 
 _MODEL = boundary("model", "model_crashed")
 _TOOL = boundary("tool", "tool_crashed")
@@ -52,7 +54,12 @@ class RolloutDriver:
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        return self._live.plan.offered
+        return self._live.plan.toolbox.specs
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the rollout samples where a call says nothing."""
+        return self._sampling
 
     async def complete(
         self, messages: Sequence[Message], offered: Sequence[ToolSpec], sampling: Sampling
@@ -65,6 +72,11 @@ class RolloutDriver:
         toolbox, turn = self._live.plan.toolbox, self._budget.turns
         return await toolbox.run(calls, self._scope, self._tool_started, self._tool_ended, turn=turn)
 
+    @property
+    def endpoint(self) -> Endpoint | None:
+        model = self._live.model
+        return Endpoint(model.url, model.api_key, model.headers) if isinstance(model, Addressed) else None
+
     def close(self) -> None:
         """The rollout has ended: whatever of the workflow still runs may do nothing more in its name."""
         self._closed = True
@@ -76,7 +88,7 @@ class RolloutDriver:
         if self._is_over():
             await self._refuse()
         turn = budget.begin_turn()
-        offered = self._live.plan.offered if tools is None else tools
+        offered = self.tools if tools is None else tools
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
         began = budget.clock()
         tell(ModelCalled(rollout_id, began, turn, tuple(messages)))
@@ -103,12 +115,14 @@ class RolloutDriver:
         retries = error.retries if isinstance(error, ModelError) else 0
         self._tell(ModelFailed(self._caller.rollout_id, now, turn, failure, now - began, retries))
         if isinstance(error, ContextOverflow):
+            # A shorter conversation may still be answered, and then nothing was reached.
             raise self._budget.trip("context_overflow", str(error)) from error
         # Another call that began no earlier and was answered stands in for this one: best of n, a retry.
         if self.broken is None and self._answered == before:
             self.broken = failure
 
     def _mended(self) -> None:
+        self._budget.mend()
         if self.broken is not None and self.broken.boundary == "model":
             self.broken = None
 
@@ -135,15 +149,32 @@ class RolloutDriver:
         if not self._closed:
             self._tell(Logged(self._caller.rollout_id, self._budget.clock(), name, data))
 
+    def reached(self, kind: str, message: str) -> None:
+        if not self._closed:
+            self._budget.trip(kind, message)
+
+    def tool_began(self, call: ToolCall) -> None:
+        if self._is_over():
+            raise self._over()
+        self._budget.begin_tools(1)
+        self._tool_started(call)
+
+    def tool_ended(self, call: ToolCall, status: ToolStatus, content: str, seconds: float) -> None:
+        self._tool_ended(call, ToolResult(content, status), seconds)
+
     def _is_over(self) -> bool:
-        return self._closed or self._budget.tripped is not None or self._budget.expired()
+        return self._closed or self._budget.spent or self._budget.expired()
 
     async def _refuse(self) -> NoReturn:
         # A workflow that asks again and again whatever it is told must not hold the event loop.
         await asyncio.sleep(0)
+        raise self._over()
+
+    def _over(self) -> RolloutError:
         if self._closed:
-            raise WorkflowError("the rollout has ended, nothing more can be asked in its name", kind="ended")
-        raise self._budget.tripped or self._budget.timed_out()
+            return WorkflowError("the rollout has ended, nothing more can be asked in its name", kind="ended")
+        tripped = self._budget.tripped if self._budget.spent else None
+        return tripped or self._budget.timed_out()
 
     def _tool_started(self, call: ToolCall) -> None:
         if not self._closed:

@@ -15,7 +15,8 @@ from runner.records.completion import Caller
 from runner.records.event import Graded, Listener, ignore
 from runner.records.failure import Failure, GraderError, GraderTimeout, RolloutError
 from runner.records.limits import LIMIT_REASONS
-from runner.records.rollout import Outcome, ScoreRecord, Status
+from runner.records.rollout import AGENT_REWARD, Outcome, ScoreRecord, Status
+from runner.records.rollout_sample import MAIN
 from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.resources import open_resources
@@ -126,6 +127,7 @@ def _context(live: Live, outcome: Outcome, resources: Mapping[str, object], bill
         resources=resources,
         roles=live.judges(caller, bill),
         caller=caller,
+        sample_id=str(outcome.sample.info.get("sample_id") or MAIN),
     )
 
 
@@ -176,7 +178,11 @@ def _as_score(name: str, given: Score | float | None, ctx: GraderContext) -> Sco
 def _judged(
     live: Live, outcome: Outcome, scores: Mapping[str, ScoreRecord], cost: float | None, timing: Mapping[str, float]
 ) -> Outcome:
-    made = combine({name: record.value for name, record in scores.items()}, live.plan.reward, live.plan.required)
+    values = {name: record.value for name, record in scores.items()}
+    own = outcome.sample.agent_reward
+    if own is not None and not live.plan.graders:
+        values = {AGENT_REWARD: own}
+    made = combine(values, live.plan.reward, live.plan.required)
     failure = None if made.reward is not None else _why_none(scores, made.missing)
     status: Status = "scored" if failure is None else "ungraded"
     return Outcome(

@@ -19,7 +19,7 @@ from runner.records.event import AgentEnded, Event, Listener, RolloutEnded, Roll
 from runner.records.failure import ControllerError, Failure, LimitReached, RolloutError, WorkflowError
 from runner.records.limits import Limits
 from runner.records.message import Message
-from runner.records.rollout import Outcome, RolloutRequest, Status
+from runner.records.rollout import AGENT_REWARD, Outcome, RolloutRequest, Status
 from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
@@ -32,6 +32,8 @@ from runner.runtime.stepping import Stepping
 from runner.runtime.stop import current_stop
 from runner.tools.processes import Processes
 from runner.tools.tool import ToolScope
+from runner.workflows.ambient import play
+from runner.workflows.terms import Terms
 from runner.workflows.workflow import AgentWorkflowContext, AgentWorkflowOutput
 
 _WORKFLOW = boundary("workflow", "agent_error")
@@ -60,12 +62,13 @@ async def run_rollout(
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How the agent stopped, and what it left."""
+    """How the agent stopped, and what it left. `failure`: it gave up."""
 
     stop_reason: str
     messages: list[Message] | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+    failure: Failure | None = None
 
 
 class _Rollout:
@@ -139,7 +142,10 @@ class _Rollout:
             return self._failed(failure_of(error))
 
     async def _act_and_grade(self, resources: Mapping[str, Any]) -> Outcome:
-        left = self._outcome("ungraded", await self._act(resources))
+        ended = await self._act(resources)
+        if ended.failure is not None:
+            return self._outcome("failed", ended, ended.failure)
+        left = self._outcome("ungraded", ended)
         if self._listen is not ignore:
             self._listen(AgentEnded(self._id, self._budget.clock(), left))
         if not self._graded:
@@ -171,7 +177,7 @@ class _Rollout:
         try:
             with _WORKFLOW:
                 workflow = self._live.plan.make_workflow()
-                output = await workflow.run(self._context(workflow.config, driver, resources))
+                output = await play(workflow, self._context(workflow.config, driver, resources))
         except (RolloutError, Attributed) as error:
             return self._stopped_by(error, driver.broken)
         ended = _read_output(output)
@@ -207,6 +213,7 @@ class _Rollout:
             attempt=request.attempt,
             driver=driver,
             resources=resources,
+            terms=Terms(driver.sampling, self._limits, request.label),
         )
 
     def _failed(self, failure: Failure) -> Outcome:
@@ -265,18 +272,32 @@ def _read_output(output: Any) -> _Ended:
     if output is None:
         return _Ended("final_answer")
     if isinstance(output, AgentWorkflowOutput):
-        # Checked again: the dictionary may have been changed in place since it was validated.
-        for name, value in output.metrics.items():
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                raise WorkflowError(f"metric {name!r} must be a finite number, found {value!r}", kind="bad_return")
-        messages = None if output.messages is None else _checked(output.messages)
-        return _Ended(output.stop_reason or "final_answer", messages, output.metrics, output.info)
+        return _read_fields(output)
     if isinstance(output, list):
         return _Ended("final_answer", _checked(output))
     raise WorkflowError(
         f"`run` returned {type(output).__name__}: return AgentWorkflowOutput, a list of messages, or None",
         kind="bad_return",
     )
+
+
+def _read_fields(output: AgentWorkflowOutput) -> _Ended:
+    # Checked again: all of it may have been changed in place since it was validated.
+    for name, value in output.metrics.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise WorkflowError(f"metric {name!r} must be a finite number, found {value!r}", kind="bad_return")
+    if AGENT_REWARD in output.info:
+        raise WorkflowError(f"info {AGENT_REWARD!r} is the runner's own: return it as `reward`", kind="bad_return")
+    messages = None if output.messages is None else _checked(output.messages)
+    if output.error is not None:
+        failure = Failure("workflow", "agent_error", output.error)
+        return _Ended(failure.kind, messages, output.metrics, output.info, failure)
+    info, reward = output.info, output.reward
+    if reward is not None:
+        if not isinstance(reward, int | float) or not math.isfinite(reward):
+            raise WorkflowError(f"the reward must be a finite number, found {reward!r:.60}", kind="bad_reward")
+        info = {**info, AGENT_REWARD: float(reward)}
+    return _Ended(output.stop_reason or "final_answer", messages, output.metrics, info)
 
 
 def _checked(messages: list[Any]) -> list[Message]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING, Any
 
 from runner.build.plan import Plan
 from runner.config.serve import ServeSection
@@ -25,16 +26,19 @@ from runner.serve.archive import Archive
 from runner.serve.archiving import Archiving
 from runner.serve.body import BodyLimits
 from runner.serve.delivery import CallbackPolicy, Deliveries
-from runner.serve.dialects.auto import Dialects, make_dialects
+from runner.serve.dialects.auto import make_dialects
 from runner.serve.engine import Engine
 from runner.serve.playing import Player
-from runner.serve.routes import Face, routes
+from runner.serve.routes import Chooser, Face, Plays, routes
 from runner.serve.start import Start
 from runner.serve.urls import UrlPolicy
-from runner.serve.vitals import Exposition, Health
+from runner.serve.vitals import Exposition, Health, Loaded
 from runner.serve.watching import Watching
 from runner.store.errors import StoreError
 from runner.store.outbox import Outbox
+
+if TYPE_CHECKING:
+    from runner.serve.workers.crew import Crew
 
 DELIVER_AT_END = 5.0
 """Seconds that callbacks get when the server ends; what is not delivered then goes out after the next start."""
@@ -77,12 +81,19 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIterator[House]:
-    """Everything one worker needs, running. Raises `StoreError` (the state file) and `ConfigFailure` (a resource)."""
-    section = plan.config.serve
+async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> AsyncIterator[House]:
+    """Everything one worker needs, running: the only one, or one of a crew, which is closed with it.
+
+    Raises `StoreError` (the state file) and `ConfigFailure` (a resource).
+    """
+    section, worker = plan.config.serve, 0 if crew is None else crew.worker
     async with AsyncExitStack() as stack:
         outbox = Outbox.open(section.state.path, worker=worker)
         stack.push_async_callback(outbox.aclose)
+        if crew is None:
+            await outbox.adopt(1)
+        else:
+            stack.push_async_callback(crew.aclose)
         connections = Connections(max=section.connections.max, idle=section.connections.idle)
         stack.push_async_callback(connections.aclose)
         archiving = _archiving(plan, opening)
@@ -110,16 +121,27 @@ async def open_house(plan: Plan, opening: Opening, worker: int = 0) -> AsyncIter
             UrlPolicy(section.allow_callbacks).check_start,
             watching.ended,
             watching.traced if watching.traces else None,
+            None if crew is None else crew.slots,
         )
         stack.push_async_callback(engine.aclose)
         dialects = make_dialects(section, secrets=opening.secrets)
-        app = _app(plan, opening, engine, dialects, outbox, deliveries, watching)
+        health = Health(plan.name, engine, deliveries)
+        shown = _exposition(section, watching, engine if crew is None else crew, outbox, deliveries)
+        if crew is None:
+            app = _app(plan, opening, engine, Told(dialects.starts, health, shown), watching)
+        else:
+            crew.join(engine, outbox, dialects.named, section.dedupe != "run")
+            told = Told(dialects.starts, crew.health(health), crew.metrics(shown))
+            app = _app(plan, opening, crew, told, watching)
         house = House(app, engine, deliveries, outbox, watching)
         house.owed = await deliveries.recover()
         house.recovered = await engine.recover(dialects.named)
         watching.recovered(section.on_restart, house.recovered)
         for chore in _chores(section, engine, outbox, watching):
             _keep_up(stack, chore)
+        if crew is not None:
+            await crew.open()
+            _keep_up(stack, crew.keep)
         yield house
 
 
@@ -171,29 +193,37 @@ class _Models:
         return self._models.model_for(chat)
 
 
-def _app(
-    plan: Plan,
-    opening: Opening,
-    engine: Engine,
-    dialects: Dialects,
-    outbox: Outbox,
-    deliveries: Deliveries,
-    watching: Watching,
-) -> App:
-    section, metrics = plan.config.serve, watching.metrics
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the app tells: of one worker, or of all."""
+
+    starts: Mapping[str, Chooser]
+    health: Callable[[], Awaitable[Mapping[str, Any]]]
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None
+
+
+def _exposition(
+    section: ServeSection, watching: Watching, loaded: Loaded, outbox: Outbox, deliveries: Deliveries
+) -> Exposition | None:
+    metrics = watching.metrics
     exposed = metrics is not None and section.metrics.expose
+    return Exposition(metrics, loaded, outbox, deliveries) if metrics is not None and exposed else None
+
+
+def _app(plan: Plan, opening: Opening, plays: Plays, told: Told, watching: Watching) -> App:
+    section = plan.config.serve
     face = Face(
-        starts=dialects.starts,
+        starts=told.starts,
         limits=BodyLimits(section.max_body, section.request_timeout),
-        health=Health(plan.name, engine, deliveries),
-        metrics=Exposition(metrics, engine, outbox, deliveries) if metrics is not None and exposed else None,
+        health=told.health,
+        metrics=told.metrics,
         started=watching.started,
         has_key=opening.key is not None,
         instance_id=os.environ.get("_OSMOSIS_ROLLOUT_INSTANCE_ID", ""),
         title=plan.name,
         version=opening.version,
     )
-    return App(routes(engine, face), Access(opening.key), watching.http)
+    return App(routes(plays, face), Access(opening.key), watching.http)
 
 
 def _chores(

@@ -23,11 +23,13 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     class Loop(uvloop.Loop):
         """uvloop's, and it says when it starts a process."""
 
-        async def subprocess_exec(self, protocol: Any, *arguments: Any, **more: Any) -> Any:
+        async def subprocess_exec(  # type: ignore[override]
+            self, protocol: Any, *arguments: Any, **more: Any
+        ) -> Any:
             sys.audit("subprocess.Popen", arguments[0], arguments, more.get("cwd"), more.get("env"))
             return await super().subprocess_exec(protocol, *arguments, **more)
 
-        async def subprocess_shell(self, protocol: Any, command: Any, **more: Any) -> Any:
+        async def subprocess_shell(self, protocol: Any, command: Any, **more: Any) -> Any:  # type: ignore[override]
             sys.audit("subprocess.Popen", command, (command,), more.get("cwd"), more.get("env"))
             return await super().subprocess_shell(protocol, command, **more)
 

@@ -31,8 +31,8 @@ _SETTINGS: dict[str, Any] = {
     # Longer than clients keep an idle connection: the side that closes first must not be the one that is written to.
     "keep_alive_timeout": 75.0,
     "keep_alive_max_requests": 1_000_000,
-    # Else a peer that says "HTTP/2" and then nothing stays for ever: hypercorn's idle timer is not started for it. Every
-    # answer of ours is ready sooner than this.
+    # Else a peer that says "HTTP/2" and then nothing stays for ever: hypercorn starts no idle timer for it. All
+    # answers of ours are ready sooner than this.
     "read_timeout": 120,
     # The app sends its own, formatted once a second.
     "include_date_header": False,
@@ -180,7 +180,7 @@ async def run_worker(
     if serving.hypercorn.get("debug"):
         loop.set_debug(True)
     asked = asyncio.Event()
-    with _signals(asked), _pid_file(serving.hypercorn.get("pid_path")):
+    with _signals(asked), pid_file(serving.hypercorn.get("pid_path")):
         async with open_house(worker) as house:
             return await _serve(house, config, serving, asked)
 
@@ -242,7 +242,8 @@ def _signals(asked: asyncio.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _pid_file(path: str | None) -> Iterator[None]:
+def pid_file(path: str | None) -> Iterator[None]:
+    """While the block runs, a file at `path` holds the number of this process."""
     if path is None:
         yield
         return
@@ -257,7 +258,7 @@ def _pid_file(path: str | None) -> Iterator[None]:
 def _unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What no task of ours caught: a peer that fails the TLS handshake is its own business, the rest is logged."""
     error, message = context.get("exception"), context.get("message", "an error outside of any task")
-    if isinstance(error, ssl.SSLError | ConnectionError):
+    if isinstance(error, ssl.SSLError | ConnectionError | asyncio.CancelledError):  # cancelled: cut off at the end
         log.debug("a connection failed: %r", error)
     elif message == _PROTOCOL_FAULT:
         # `App` lets nothing through, so it is bytes that hypercorn's parsers did not expect. They end one connection.

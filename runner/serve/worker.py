@@ -24,6 +24,8 @@ from runner.serve.plain import MAX_RECV, Exchange, read_plain, scope_of
 
 _CANCEL_WAIT = 1.0
 """Seconds that connections get to end once their grace is over and they are cut off."""
+_LOOK = 5.0
+"""Seconds between two looks at whether the peer of a connection that is hypercorn's own is still there."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +78,8 @@ class _Connections:
             if unread:
                 resumed: Any = _Resumed(unread, reader)
                 wrapped, loop = ASGIWrapper(self._app), asyncio.get_running_loop()  # type: ignore[arg-type]
-                await TCPServer(wrapped, loop, self._config, self._context, {}, resumed, writer)
+                talk = TCPServer(wrapped, loop, self._config, self._context, {}, resumed, writer)
+                await _while_connected(loop.create_task(talk.run()), writer)
             else:
                 writer.close()
                 with suppress(OSError):
@@ -136,6 +139,24 @@ class _Connections:
         finally:
             self._idle.discard(writer)
             timer.cancel()
+
+
+async def _while_connected(talk: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+    """Wait for hypercorn's part of a connection, but not for ever once the connection is closed.
+
+    Over HTTP/2 hypercorn hands an error answer to a task that ends with the connection, and waits for it in the place
+    where it would learn of the end: the connection would be held for as long as the process lives.
+    """
+    closed = False
+    try:
+        while not talk.done() and not closed:
+            closed = writer.is_closing()
+            await asyncio.wait({talk}, timeout=_LOOK)
+    finally:
+        talk.cancel()
+        await asyncio.wait({talk}, timeout=_CANCEL_WAIT)
+    if talk.done() and not talk.cancelled():
+        talk.result()
 
 
 class _Resumed:

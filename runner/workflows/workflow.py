@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -19,6 +19,7 @@ from runner.records.artifacts import artifacts_folder
 from runner.records.completion import Completion, ToolSpec
 from runner.records.message import Message, ToolCall
 from runner.workflows.answers import ToolAnswers
+from runner.workflows.terms import Terms
 
 
 class AgentWorkflowConfig(BaseModel):
@@ -32,12 +33,27 @@ class AgentWorkflowConfig(BaseModel):
 
 C = TypeVar("C")
 
+ToolStatus: TypeAlias = Literal["ok", "error", "bad_call", "timeout"]
+
+
+class Endpoint(NamedTuple):
+    """Where the completions of a rollout come from: the complete address, its bearer, and the headers it wants."""
+
+    url: str
+    key: str | None
+    headers: Mapping[str, str]
+
 
 class Driver(Protocol):
     """What the engine does for a workflow: every call is budgeted, recorded and attributed."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]: ...
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The address of the policy, for code that must ask it by itself; None where it has none."""
+        ...
 
     async def chat(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
@@ -46,6 +62,18 @@ class Driver(Protocol):
     async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers: ...
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None: ...
+
+    def reached(self, kind: str, message: str) -> None:
+        """Note a limit that the policy ran into and that the workflow may still mend by asking again."""
+        ...
+
+    def tool_began(self, call: ToolCall) -> None:
+        """Count and record a call of a tool that an agent framework runs by itself. Raises `LimitReached`."""
+        ...
+
+    def tool_ended(self, call: ToolCall, status: ToolStatus, content: str, seconds: float) -> None:
+        """Record how that call went."""
+        ...
 
 
 class AgentWorkflowContext(Generic[C]):
@@ -65,6 +93,7 @@ class AgentWorkflowContext(Generic[C]):
         attempt: int,
         driver: Driver,
         resources: Mapping[str, Any],
+        terms: Terms | None = None,
     ) -> None:
         self.prompt = prompt
         self.config = config
@@ -73,6 +102,7 @@ class AgentWorkflowContext(Generic[C]):
         self.rollout_id = rollout_id
         self.attempt = attempt
         self.resources = resources
+        self.terms = terms or Terms()
         self._driver = driver
 
     @property
@@ -86,6 +116,11 @@ class AgentWorkflowContext(Generic[C]):
     def artifacts_dir(self) -> Path | None:
         """A folder for files worth keeping with this rollout, made now; None where none are kept, as in `eval`."""
         return artifacts_folder()
+
+    @property
+    def driver(self) -> Driver:
+        """The engine behind `chat` and `call_tools`: what adapters of agent frameworks build on."""
+        return self._driver
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
@@ -112,7 +147,7 @@ class AgentWorkflowContext(Generic[C]):
         """
         return await self._driver.call_tools(calls)
 
-    def log_event(self, name: str, **data: Any) -> None:
+    def log_event(self, name: str, /, **data: Any) -> None:
         """Write a line to the rollout's event log."""
         self._driver.log_event(name, data)
 
@@ -130,6 +165,10 @@ class AgentWorkflowOutput(BaseModel):
     metrics: dict[str, float] = Field(default_factory=dict)
     info: dict[str, Any] = Field(default_factory=dict)
     stop_reason: str | None = None
+    reward: float | None = Field(default=None, allow_inf_nan=False)
+    """The agent's own reward. It is the rollout's where the file has no grader; else it is only kept, in `info`."""
+    error: str | None = None
+    """Why the agent gives up: the rollout ends as failed ("agent_error"), with these messages, metrics and info."""
 
     @field_validator("metrics")
     @classmethod

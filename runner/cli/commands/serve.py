@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,16 @@ from runner.cli.exit import CommandError, Exit
 from runner.cli.listening import cannot_listen
 from runner.cli.open_files import allow_open_files
 from runner.cli.options import file_argument, locate, profile_option, set_option
+from runner.cli.workers import draining_text, supervise
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
     from runner.config.layers import Override
     from runner.config.serve import ServeSection
     from runner.serve.house import House, Opening
+    from runner.serve.workers.crew import Crew
+    from runner.serve.workers.membership import Membership
+    from runner.store.lock import RunLock
 
 _CONTROLLERS = 2048
 """Connections of controllers, and to them, beside the one to a chat endpoint that each rollout may hold."""
@@ -51,14 +55,23 @@ def command(workflow: Path, reload: bool, log: Path | None, **asked: Any) -> int
         from runner.cli.reload import reloading
 
         return reloading(shell, locate(workflow))
+    from runner.serve.workers.membership import joined
+    from runner.store.state_lock import lock_state
+
+    member = joined()
     plan = _plan(workflow, asked["profile"], asked["overrides"], _settings(asked))
+    opening = _opening(plan, log)
+    if member is not None:
+        return _work(plan, opening, member)
     section = plan.config.serve
-    if section.workers > 1:
-        raise CommandError("this version serves with one worker", "leave out `--workers` and `[serve] workers`")
     sockets = _sockets(section)
     if warning := allow_open_files(section.max_concurrent + _CONTROLLERS):
         shell.warn(warning)
-    return _serve(plan, sockets, _opening(plan, log), shell)
+    with lock_state(section.state.path) as lock:
+        code, left = _serve(plan, opening, (sockets, lock), shell)
+    if left:
+        shell.err(f"{left} rollouts could not be finished; they are reported as failed")
+    return code
 
 
 def _settings(asked: dict[str, Any]) -> list[Override]:
@@ -111,53 +124,85 @@ def _opening(plan: Plan, log: Path | None) -> Opening:
     return Opening(key, log, tuple(value for value in (key, *required) if value), __version__)
 
 
-def _serve(plan: Plan, sockets: list[socket.socket], opening: Opening, shell: Console) -> int:
+def _serve(plan: Plan, opening: Opening, held: tuple[list[socket.socket], RunLock], shell: Console) -> tuple[int, int]:
+    """Serve until a signal, with one process or several: the exit code, and how many rollouts are left unfinished."""
+    from runner.config.hypercorn import hypercorn_settings
+    from runner.serve.server import url_of
+
+    section, hypercorn = plan.config.serve, hypercorn_settings(plan.config)
+    url = url_of(held[0][0], hypercorn)
+
+    def ready(recovered: int, owed: int) -> None:
+        shell.print_json({"url": url, "pid": os.getpid()}, indent=None)
+        shell.flush()
+        _tell(shell, plan, (recovered, owed), url)
+
+    if section.workers > 1:
+        return supervise(section, hypercorn, held, ready, shell)
+
+    def draining(house: House) -> None:
+        load = house.engine.load()
+        shell.say(draining_text(load.running, load.queued, section.drain))
+
+    left = _run(plan, opening, held[0], lambda house: ready(house.recovered, house.owed), draining)
+    return (Exit.INCOMPLETE if left else Exit.OK), left
+
+
+def _work(plan: Plan, opening: Opening, member: Membership) -> int:
+    """Serve as one worker of several: the supervisor speaks."""
+    from runner.serve.workers.crew import Crew
+
+    section = plan.config.serve
+    crew = Crew(member, section.max_concurrent, section.max_queue)
+
+    def ready(house: House) -> None:
+        member.tell(recovered=house.recovered, owed=house.owed)
+
+    left = _run(plan, opening, member.listening(), ready, lambda house: None, crew)
+    member.tell(left=left)
+    return Exit.INCOMPLETE if left else Exit.OK
+
+
+def _run(
+    plan: Plan,
+    opening: Opening,
+    sockets: Sequence[socket.socket],
+    ready: Callable[[House], None],
+    draining: Callable[[House], None],
+    crew: Crew | None = None,
+) -> int:
+    """Serve in this process until a signal. How many rollouts are left unfinished."""
     from contextlib import asynccontextmanager
 
     from runner.cli.event_loop import run_async
     from runner.config.hypercorn import hypercorn_settings
     from runner.serve.house import open_house
     from runner.serve.loop import loop_factory
-    from runner.serve.server import CannotServe, Serving, run_worker, url_of
+    from runner.serve.server import CannotServe, Serving, run_worker
     from runner.telemetry.logs import configure
 
-    section = plan.config.serve
-    hypercorn = hypercorn_settings(plan.config)
-    url = url_of(sockets[0], hypercorn)
     opened: list[House] = []
 
     @asynccontextmanager
     async def house(worker: int) -> Any:
-        async with open_house(plan, opening, worker) as found:
+        async with open_house(plan, opening, crew) as found:
             opened.append(found)
             yield found
 
-    def ready() -> None:
-        shell.print_json({"url": url, "pid": os.getpid()}, indent=None)
-        shell.flush()
-        _tell(shell, plan, opened[0], url)
-
-    def draining() -> None:
-        load = opened[0].engine.load()
-        text = f"draining: {load.running} rollouts play, {load.queued} wait; they have {section.drain:g} s"
-        shell.say(text + "; a second signal ends at once")
-
-    format = section.log
+    hypercorn, format = hypercorn_settings(plan.config), plan.config.serve.log
+    if crew is not None:
+        hypercorn.pop("pid_path", None)  # it names the supervisor
     logs = configure(format.level, format.format, format.timestamp, format.caller, secrets=opening.secrets)
     try:
-        serving = Serving(section.drain, hypercorn, ready, draining)
-        left = run_async(run_worker(house, sockets, serving), loop_factory())
+        serving = Serving(plan.config.serve.drain, hypercorn, lambda: ready(opened[0]), lambda: draining(opened[0]))
+        return run_async(run_worker(house, sockets, serving), loop_factory())
     except CannotServe as error:
         raise CommandError(str(error), error.hint) from None
     finally:
         logs.close()
-    if left:
-        shell.err(f"{left} rollouts could not be finished; they are reported as failed")
-        return Exit.INCOMPLETE
-    return Exit.OK
 
 
-def _tell(shell: Console, plan: Plan, house: House, url: str) -> None:
+def _tell(shell: Console, plan: Plan, found: tuple[int, int], url: str) -> None:
     """What a person who has just started it wants to know."""
     section = plan.config.serve
     key = f"what `{section.api_key.env}` holds, as a bearer" if section.api_key is not None else "none asked for"
@@ -168,6 +213,8 @@ def _tell(shell: Console, plan: Plan, house: House, url: str) -> None:
     shell.say(f"  key        {key}")
     shell.say(f"  at once    {section.max_concurrent}, and {section.max_queue} may wait")
     shell.say(f"  state      {state if not state.startswith('..') else section.state.path}")
-    if house.recovered or house.owed:
-        shell.say(f"  recovered  {house.recovered} rollouts, {house.owed} callbacks still owed")
+    if section.workers > 1:
+        shell.say(f"  workers    {section.workers}")
+    if any(found):
+        shell.say(f"  recovered  {found[0]} rollouts, {found[1]} callbacks still owed")
     shell.say(f"\ntry: curl {url}/health")

@@ -87,7 +87,7 @@ def _edited(editor: str, text: str, whole: bool) -> str:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as stream:
             stream.write(text + "\n")
         # The screen is stderr: stdout may be a file.
-        done = subprocess.run([*shlex.split(editor), name], check=False, stdout=sys.stderr.fileno())  # noqa: S603
+        done = subprocess.run([*shlex.split(editor), name], check=False, stdout=sys.stderr.fileno())
         if done.returncode != 0:
             raise EditProblem(f"`{editor}` ended with {done.returncode}; nothing was changed")
         return file.read_text(encoding="utf-8", errors="surrogatepass").removesuffix("\n")

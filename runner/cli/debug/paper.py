@@ -30,7 +30,9 @@ def _wide(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def rule(style: Style, title: str, note: str = "", *, line: str = "─", paint: Callable[[str], str] | None = None) -> str:
+def rule(
+    style: Style, title: str, note: str = "", *, line: str = "─", paint: Callable[[str], str] | None = None
+) -> str:
     """`── title ─────── note`, as wide as a line may be."""
     fill = style.width - columns(title) - columns(note) - (5 if note else 4)
     body = f"{style.dim(line * 2)} {(paint or style.bold)(title)} {style.dim(line * max(3, fill))}"

@@ -43,7 +43,7 @@ def check_contents(check: Checking) -> None:
         if isinstance(grader, AnswerGrader) and grader.extract is not None:
             _extract(check, (*path, "extract"), grader)
         if isinstance(grader, RegexGrader):
-            _regex(check, (*path, "pattern"), grader.pattern)
+            regex_of(check, (*path, "pattern"), grader.pattern)
         elif isinstance(grader, ChoiceGrader):
             _choices(check, (*path, "choices"), grader.choices)
         elif isinstance(grader, JsonSchemaGrader):
@@ -54,13 +54,13 @@ def check_contents(check: Checking) -> None:
     for name, tool in check.config.tools.items():
         for index, test in enumerate(tool.tests):
             if test.expect.matches is not None:
-                _regex(check, ("tools", name, "tests", index, "expect", "matches"), test.expect.matches)
+                regex_of(check, ("tools", name, "tests", index, "expect", "matches"), test.expect.matches)
         if not isinstance(tool.parameters, str):
             _parameters(check, ("tools", name, "parameters"), tool.parameters)
     _dataset(check)
 
 
-def _regex(check: Checking, path: Path, pattern: str) -> re.Pattern[str] | None:
+def regex_of(check: Checking, path: Path, pattern: str) -> re.Pattern[str] | None:
     """The compiled pattern, or None and a finding at the character that spoils it."""
     try:
         return re.compile(pattern)
@@ -81,7 +81,7 @@ def _extract(check: Checking, path: Path, grader: AnswerGrader) -> None:
         if extract.group is not None:
             check.report("misplaced-key", (*path, "group"), "`group` goes with `regex` only", "remove it", key=True)
         return
-    compiled = _regex(check, (*path, "regex"), extract.regex)
+    compiled = regex_of(check, (*path, "regex"), extract.regex)
     group = extract.group
     if compiled is None or group is None:
         return

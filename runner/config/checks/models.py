@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from runner.config.checks.checking import Checking
 from runner.config.graders import RubricGrader
 from runner.config.layers import looks_secret
-from runner.config.model import EnvName, ModelSection
+from runner.config.model import EnvName, ModelSection, Rule
+from runner.config.names import dotted
 from runner.diag.diagnostic import Path
 
 _OFFLINE = ("scripted", "replay")
@@ -83,7 +86,7 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
     if provider not in _OFFLINE and not model.id and not broken((*path, "id")):
         check.report("missing-key", path, f"`{where}` has no `id`", 'add `id = "provider/model"`', key=True)
     if provider == "scripted":
-        _rules(check, (*path, "rules"), model)
+        check_rules(check, (*path, "rules"), model.rules)
     if model.rules and provider != "scripted" and not _was(check, path, "scripted"):
         message = f"only a scripted model reads `rules`, and `{where}` is `{provider}`"
         check.report(
@@ -117,11 +120,12 @@ def _litellm(check: Checking, path: Path, model: ModelSection) -> None:
             check.warn("no-effect", (*path, key), message, label, key=True)
 
 
-def _rules(check: Checking, path: Path, model: ModelSection) -> None:
-    for index, rule in enumerate(model.rules):
+def check_rules(check: Checking, path: Path, rules: Sequence[Rule]) -> None:
+    """Every rule of a script says something."""
+    for index, rule in enumerate(rules):
         said = (rule.reply, rule.reasoning, rule.finish_reason, rule.error)
         if not rule.tool_calls and all(one is None for one in said):
-            message = f"`{'.'.join(map(str, path))}[{index}]` says nothing"
+            message = f"`{dotted((*path, index))}` says nothing"
             check.report("missing-key", (*path, index), message, "add `reply`, `tool_calls` or `error`")
 
 

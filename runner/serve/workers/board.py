@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_OPEN, _PLACES, _RUNNING, _HEAD, _SEEN, _LIVES = range(6)
+_OPEN, _PLACES, _RUNNING, _HEAD, _SEEN = range(5)
 _WIDTH = 8
 _ASLEEP = 2_000_000_000
 """Nanoseconds without a sign of life after which nobody waits for a worker's turn any more."""
@@ -49,7 +49,6 @@ class Board:
 
     def open(self, worker: int) -> None:
         """From now on it answers its siblings."""
-        self._cells[worker * _WIDTH + _LIVES] += 1
         self.beat(worker)
         self._cells[worker * _WIDTH + _OPEN] = 1
 

@@ -43,6 +43,7 @@ class Bus:
         self._lines: dict[int, _Line] = {}
         self._opening: dict[int, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def open(self) -> None:
         """Answer the others from now on."""
@@ -50,9 +51,7 @@ class Bus:
         path.unlink(missing_ok=True)  # a predecessor's
         self._server = await asyncio.start_unix_server(self._serve, path)
 
-    async def ask(
-        self, sibling: int, what: str, head: Mapping[str, Any], body: bytes = b"", *, timeout: float
-    ) -> Said:
+    async def ask(self, sibling: int, what: str, head: Mapping[str, Any], body: bytes = b"", *, timeout: float) -> Said:
         """A sibling's answer. Raises `NoAnswer`."""
         sent = False
         try:
@@ -82,8 +81,11 @@ class Bus:
             line.close()
         for task in list(self._tasks):
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        # Not cancelled: the loop would report that as an error of the connection.
+        for writer in list(self._callers.values()):
+            writer.close()
+        if left := {*self._tasks, *self._callers}:
+            await asyncio.wait(left)
 
     async def _line(self, sibling: int) -> _Line:
         async with self._opening.setdefault(sibling, asyncio.Lock()):
@@ -98,8 +100,7 @@ class Bus:
         """What one sibling asks, each question in a task of its own."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._callers[task] = writer
         try:
             while True:
                 head, body = await _read(reader)
@@ -107,6 +108,7 @@ class Bus:
         except (OSError, EOFError):
             return  # it is gone
         finally:
+            del self._callers[task]
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter, head: Mapping[str, Any], body: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -44,6 +44,7 @@ class Crew:
         self.workers = member.workers
         self._most = max_concurrent, max_queue
         self._board = Board(member.board, member.workers)
+        self._board.beat(self.worker)
         self._bus = Bus(member.folder, member.worker, self._asked)
         self._sent = [0] * member.workers
         self._slots: SharedSlots[Played] | None = None
@@ -51,7 +52,9 @@ class Crew:
 
     def slots(self, begin: Callable[[Played], None]) -> Slots[Played]:
         """This worker's share of the slots of all."""
-        self._slots = SharedSlots(self._board, self.worker, self._most, begin, lambda each: self._bus.tell(each, "pump"))
+        self._slots = SharedSlots(
+            self._board, self.worker, self._most, begin, lambda each: self._bus.tell(each, "pump")
+        )
         return self._slots
 
     def join(self, engine: Engine, outbox: Outbox, dialects: Mapping[str, Dialect], safe_twice: bool) -> None:
@@ -61,7 +64,7 @@ class Crew:
         self._dialects = dialects
         self._safe_twice = safe_twice
 
-    def health(self, own: Health) -> Callable[[], Any]:
+    def health(self, own: Health) -> Callable[[], Awaitable[Mapping[str, Any]]]:
         """The health of all."""
         self._health = own
 
@@ -71,9 +74,11 @@ class Crew:
 
         return told
 
-    def metrics(self, own: Exposition) -> Callable[[str], Any]:
+    def metrics(self, own: Exposition | None) -> Callable[[str], Awaitable[tuple[bytes, str]]] | None:
         """The exposition of all."""
         self._exposition = own
+        if own is None:
+            return None
 
         async def told(accept: str) -> tuple[bytes, str]:
             from runner.telemetry.merge_metrics import merge

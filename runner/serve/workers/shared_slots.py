@@ -70,7 +70,8 @@ class SharedSlots(Slots[T]):
         """Take one out of the queue. False: it does not wait."""
         if not super().withdraw(name):
             return False
-        self._gone(name)
+        del self._since[name]
+        self._show()
         self.pump()
         self._poke_others()  # it may be theirs to begin what stood behind the one that is gone
         return True
@@ -83,9 +84,10 @@ class SharedSlots(Slots[T]):
         names = list(islice((name for name, item in self._waiting.items() if due(item)), most))
         for name in names:
             self._board.overtake(self._worker)
-            item = self._waiting.pop(name)
-            self._gone(name)
-            self._start(item)
+            del self._since[name]
+            self._start(self._waiting.pop(name))
+        if names:
+            self._show()
         return len(names)
 
     def pump(self) -> None:
@@ -103,8 +105,7 @@ class SharedSlots(Slots[T]):
         for each in self._board.next_to(self._worker, self.concurrent):
             self._poke(each)
 
-    def _gone(self, name: str) -> None:
-        del self._since[name]
+    def _show(self) -> None:
         self._board.wait(self._worker, next(iter(self._since.values()), 0))
         self._hold()
 

@@ -35,15 +35,15 @@ _LONGEST_PATH = 90
 class Crowd:
     """What is supervised: the command of a worker process, and what all of them inherit.
 
-    `ready` is called once, when all answer, with what they recovered; `draining` with how many play and how many are
-    held; `died` with a sentence about a worker that is started again.
+    `ready` is called once, when all answer, with how many rollouts and callbacks they recovered; `draining` with how
+    many play and how many wait; `died` with a sentence about a worker that is started again.
     """
 
     command: Sequence[str]
     workers: int
     sockets: Sequence[int]
     lock: int
-    ready: Callable[[Mapping[str, int]], None]
+    ready: Callable[[int, int], None]
     draining: Callable[[int, int], None]
     died: Callable[[str], None]
 
@@ -60,6 +60,7 @@ class Supervisor:
         self._told: dict[int, dict[str, int]] = {}
         self._stopping = asyncio.Event()
         self._ready = False
+        self._first = asyncio.Event()
 
     async def run(self) -> tuple[int, int]:
         """Until all workers have ended: the worst of their exit codes, and how many rollouts they left unfinished."""
@@ -87,12 +88,17 @@ class Supervisor:
             running, held = self._board.totals()
             self._crowd.draining(running, held - running)
         self._stopping.set()
+        self._first.set()
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
 
     async def _keep(self, worker: int) -> int:
         """Have one worker alive until the server ends; its last exit code."""
+        if worker:  # what the first cannot open, none can, and one of them says so
+            await self._first.wait()
+            if self._stopping.is_set():
+                return 0
         young = 0
         while True:
             began = asyncio.get_running_loop().time()
@@ -120,7 +126,7 @@ class Supervisor:
         )
         try:
             # A group of its own: Ctrl-C reaches us alone, and we pass on one signal.
-            process = self._processes[worker] = subprocess.Popen(
+            process = self._processes[worker] = subprocess.Popen(  # noqa: ASYNC220 - nothing else waits here
                 crowd.command,
                 env={**os.environ, VARIABLE: member.variable()},
                 pass_fds=member.descriptors,
@@ -149,14 +155,16 @@ class Supervisor:
 
     def _hear(self, worker: int, said: Mapping[str, int]) -> None:
         self._told.setdefault(worker, {}).update(said)
+        self._first.set()
         if not self._ready and len(self._told) == self._crowd.workers:
             self._ready = True
             told = self._told.values()
             if not self._stopping.is_set():
-                self._crowd.ready({name: sum(each.get(name, 0) for each in told) for name in ("recovered", "owed")})
+                self._crowd.ready(*(sum(each.get(name, 0) for each in told) for name in ("recovered", "owed")))
 
     def _stop_quietly(self) -> None:
         self._stopping.set()
+        self._first.set()
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -181,8 +189,8 @@ def _how(code: int) -> str:
 
 def _private_folder() -> Path:
     """A folder that only this user may look into, with a path that is short enough for sockets."""
-    found: Any = tempfile.mkdtemp(prefix="osmosis-run-")
+    found: Any = tempfile.mkdtemp(prefix="osmosis-run-serve-")
     if len(found) > _LONGEST_PATH:
         os.rmdir(found)  # noqa: PTH106
-        found = tempfile.mkdtemp(prefix="osmosis-run-", dir="/tmp")
+        found = tempfile.mkdtemp(prefix="osmosis-run-serve-", dir="/tmp")
     return Path(found)

@@ -1,15 +1,15 @@
 """The first generation's exceptions.
 
-    OsmosisRolloutError
-    ├── OsmosisTransportError     no connection to who answers
-    ├── OsmosisTimeoutError       no answer in time
-    ├── OsmosisServerError        a 5xx, with its status_code
-    ├── OsmosisValidationError    a request that was refused, with its status_code
-    ├── AgentLoopNotFoundError    no agent loop is registered under this name
-    └── ToolExecutionError        a tool call that went wrong, with its tool_call_id and tool_name
-        └── ToolArgumentError         its arguments are no JSON object
+OsmosisRolloutError
+├── OsmosisTransportError     no connection to who answers
+├── OsmosisTimeoutError       no answer in time
+├── OsmosisServerError        a 5xx, with its status_code
+├── OsmosisValidationError    a request that was refused, with its status_code
+├── AgentLoopNotFoundError    no agent loop is registered under this name
+└── ToolExecutionError        a tool call that went wrong, with its tool_call_id and tool_name
+    └── ToolArgumentError         its arguments are no JSON object
 
-    AgentLoopValidationError, ServeError, CLIError, PublicIPDetectionError stand alone.
+AgentLoopValidationError, ServeError, CLIError, PublicIPDetectionError stand alone.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Served:
         return self.log.read_text()
 
     def fds(self) -> int:
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def rss(self) -> float:
         """MiB resident."""

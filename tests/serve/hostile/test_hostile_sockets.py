@@ -136,7 +136,7 @@ def run_round(served: Any, controller: Any, attacks: Any, number: int, size: int
 def test_ten_thousand_hostile_requests_and_the_good_ones_between(served: Any, controller: Any, attacks: Any) -> None:
     run_round(served, controller, attacks, 0, 1500)  # what is opened and imported once is no leak
     served.quiet()
-    served.settles(0, 4)
+    served.settles(0, 3)  # until what is idle has been closed
     files, memory = served.fds(), served.rss()
     waits: list[float] = []
     for number in (1, 2):
@@ -150,7 +150,6 @@ def test_ten_thousand_hostile_requests_and_the_good_ones_between(served: Any, co
             for generation in (1, 2, 3):
                 verdicts = controller.verdicts[f"good-{number}-{each}-{generation}"]
                 assert len(verdicts) == 1 and verdicts[0]["status"] in ("success", "COMPLETED"), verdicts
-        print(number, crowd.statuses, served.fds(), served.rss(), max(waits), sorted(waits)[len(waits) // 2])
     served.unharmed()
     assert sorted(waits)[len(waits) * 99 // 100] < 1.0, sorted(waits)[-5:]
     assert served.settles(files) <= files

@@ -10,15 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h2.config
-import h2.connection
-import h2.events
-import h2.settings
 import httpx
 import pytest
 from hpack import Encoder
-
-from runner.models.double_http import Request, response
 
 Tls = tuple[Path, Path, ssl.SSLContext]
 
@@ -69,7 +63,8 @@ def test_a_start_over_tls(served: Any, certificate: Tls, controller: Any, http2:
 def test_plain_requests_and_garbage_at_the_tls_port(served: Any, certificate: Tls, controller: Any) -> None:
     before = served.fds()
     held = []
-    for rubbish in (b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n", b"\0" * 1000, b"\x16\x03\x01\xff\xff" + b"\1" * 500, b"\x16\x03\x01", b"",
+    for rubbish in (b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n", b"\0" * 1000, b"\x16\x03\x01\xff\xff" + b"\1" * 500,
+                         b"\x16\x03\x01", b"",
                     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28"):  # fmt: skip
         for end in ("close", "reset", "hold"):
             made = socket.create_connection(("127.0.0.1", served.port), 5)
@@ -113,16 +108,20 @@ STORMS = {
     "connection header": PREFACE + request(1, asked("/health", "GET", ("connection", "close"))),
     "bad huffman": PREFACE + frame(1, 5, 1, b"\xff" * 50),
     "data for nobody": PREFACE + frame(0, 1, 1, b"x"),
-    "data after the answer": PREFACE + request(1, asked("/nothing", "POST"), end=False) + frame(0, 0, 1, b"x" * 100) * 300,
-    "wrong length": PREFACE + request(1, asked("/rollout", "POST", ("content-length", "5")), end=False) + frame(0, 1, 1, b"xyz"),
-    "rapid reset": PREFACE + b"".join(request(n, asked("/docs")) + frame(3, 0, n, b"\0\0\0\x08") for n in range(1, 401, 2)),
+    "data after the answer": PREFACE + request(1, asked("/nothing", "POST"), end=False) + frame(0, 0, 1,
+    b"x" * 100) * 300,
+    "wrong length": PREFACE + request(1, asked("/rollout", "POST", ("content-length", "5")), end=False) + frame(0, 1,
+    1, b"xyz"),
+    "rapid reset": PREFACE + b"".join(request(n, asked("/docs")) + frame(3, 0, n, b"\0\0\0\x08") for n in range(1,
+    401, 2)),
     "rapid reset of posts": PREFACE + b"".join(
         request(n, asked("/rollout", "POST"), end=False) + frame(3, 0, n, b"\0\0\0\x08") for n in range(1, 201, 2)),
     "no window": NO_WINDOW + b"".join(request(n, asked("/docs")) for n in range(1, 21, 2)),
     "window overflow": PREFACE + frame(8, 0, 0, b"\x7f\xff\xff\xff") * 2,
     "priority on itself": PREFACE + frame(2, 0, 1, b"\0\0\0\x01\x10") + request(1, asked("/health")),
     "priority before": PREFACE + frame(2, 0, 3, b"\0\0\0\x01\x10") + request(3, asked("/health")),
-    "a thousand streams": PREFACE + b"".join(request(n, asked("/rollout", "POST"), end=False) for n in range(1, 2001, 2)),
+    "a thousand streams": PREFACE + b"".join(request(n, asked("/rollout", "POST"), end=False) for n in range(1, 2001,
+    2)),
     "settings flood": PREFACE + frame(4, 0, 0) * 2000,
     "ping flood": PREFACE + frame(6, 0, 0, b"12345678") * 2000,
     "goaway": PREFACE + request(1, asked("/docs")) + frame(7, 0, 0, b"\0" * 8),
@@ -150,17 +149,17 @@ def test_http2_that_is_none(plain: Any, name: str, end: str) -> None:
                 while made.recv(65536):
                     pass
         except (ConnectionError, TimeoutError):
-            assert end != "half" or name in ()
+            assert end != "half"
     assert plain.ask("GET", "/health")[0] == 200
 
 
 def test_http2_left_nothing_behind(plain: Any, controller: Any) -> None:
     assert plain.ask("POST", *controller.start("after-http2"))[0] == 202
     plain.quiet()
-    before = plain.settles(0, 4)
+    before = plain.settles(0, 12)
     for _ in range(3):
         for name in STORMS:
             with socket.create_connection(("127.0.0.1", plain.port), 10) as made:
                 made.sendall(STORMS[name])
-    assert plain.settles(before, 8) <= before
+    assert plain.settles(before, 15) <= before
     plain.unharmed()

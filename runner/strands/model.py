@@ -1,0 +1,182 @@
+"""`OsmosisRolloutModel`, the placeholder of a workflow's code, and `EngineModel`, what it becomes in a rollout.
+
+The engine's model is a `LiteLLMModel` by type and behaves as one, but asks the rollout's driver: limits, records, token
+ids and retries are those of any other agent, and no call goes through litellm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from strands.tools import convert_pydantic_to_tool_spec
+
+from runner.records.completion import Completion, ToolSpec
+from runner.records.failure import RolloutError
+from runner.records.message import tool_calls_of
+from runner.strands.conversation import Conversation
+from runner.strands.errors import as_strands
+from runner.strands.events import stream_events
+from runner.strands.postponed import litellm_model
+from runner.workflows.ambient import RolloutContext
+from runner.workflows.turn import cut_short, resendable
+from runner.workflows.workflow import Driver
+
+if TYPE_CHECKING:
+    from strands.models.litellm import LiteLLMModel
+else:
+    LiteLLMModel = litellm_model()
+
+MODEL_ID = "openai/osmosis-rollout"
+"""What the policy is called to whoever serves it."""
+
+_CONFIG = frozenset({"params", "stream", "cache_config", "context_window_limit"})
+_CARRIED = frozenset(
+    {"stream", "stream_options", "num_retries", "max_retries", "timeout", "request_timeout", "drop_params", "api_key",
+     "api_base", "base_url", "headers", "extra_headers", "custom_llm_provider"}
+)  # fmt: skip
+"""How litellm carries a call; here the file says that, and a served rollout's controller."""
+
+
+class OsmosisRolloutModel(LiteLLMModel):
+    """Stands for the policy until an agent is made of it inside a rollout; it cannot be called itself.
+
+    `params` are sampling parameters of each call (`temperature`, `max_tokens`, `stop`, …) and go over `[sampling]`;
+    they may also be given as keywords. `through_litellm=True` takes litellm's own way to the endpoint: slower, and
+    without the engine's limits and records. Raises TypeError for a `model_id`: whoever runs the rollout chooses it.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        client_args: dict[str, Any] | None = None,
+        through_litellm: bool = False,
+        **more: Any,
+    ) -> None:
+        if "model_id" in more:
+            raise TypeError("OsmosisRolloutModel takes no `model_id`: whoever runs the rollout decides what answers")
+        sampled = {name: value for name, value in more.items() if name not in _CONFIG}
+        settings = {name: value for name, value in more.items() if name in _CONFIG}
+        super().__init__(client_args, **{**settings, "model_id": MODEL_ID, "params": {**(params or {}), **sampled}})
+        self._through_litellm = through_litellm
+
+    def for_sample(self, sample_id: str, rollout_ctx: RolloutContext) -> LiteLLMModel:
+        """The model of one sample in one rollout.
+
+        Raises RuntimeError where litellm would have to be asked and the rollout's model has no address.
+        """
+        driver = rollout_ctx.driver
+        client = {**self.client_args, **_client(sample_id, rollout_ctx)}
+        if driver is not None and not self._through_litellm:
+            return EngineModel(driver, client, self.config)
+        if not rollout_ctx.chat_completions_url:
+            raise RuntimeError(
+                "the model of this rollout has no address that litellm could ask: leave `through_litellm` out, or give "
+                "the RolloutContext a `chat_completions_url`"
+            )
+        return LiteLLMModel(client, **self.config)
+
+    def _uncalled(self) -> NoReturn:
+        raise NotImplementedError(
+            "OsmosisRolloutModel only stands for the model of a rollout: give it to OsmosisStrandsAgent inside a "
+            "workflow's `run`, or call its `for_sample`"
+        )
+
+    def stream(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+    def structured_output(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+    def update_config(self, **_: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+    def get_config(self) -> NoReturn:
+        self._uncalled()
+
+    def format_request(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+    def format_chunk(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+    async def count_tokens(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        self._uncalled()
+
+
+def _client(sample_id: str, context: RolloutContext) -> dict[str, Any]:
+    """What litellm would be called with: the address, its key, and the headers that name the sample."""
+    named = {"x-rollout-id": context.rollout_id, "x-sample-id": sample_id}
+    client: dict[str, Any] = {"api_base": context.chat_completions_url, "api_key": context.api_key}
+    # The engine's own headers win: a controller knows the sample by one name only.
+    return {**client, "extra_headers": {**named, **context.headers}}
+
+
+class EngineModel(LiteLLMModel):
+    """The policy of one rollout for one agent of Strands; asks `driver`, and remembers what went over the wire."""
+
+    def __init__(
+        self, driver: Driver, client_args: dict[str, Any] | None = None, config: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(client_args, **{"model_id": MODEL_ID, **(config or {})})
+        self.conversation = Conversation()
+        self.broken: RolloutError | None = None
+        """A tool's failure after which the rollout cannot go on: the next call raises it."""
+        self._driver = driver
+
+    async def stream(  # type: ignore[override]
+        self,
+        messages: Any,
+        tool_specs: Any = None,
+        system_prompt: str | None = None,
+        *,
+        tool_choice: Any = None,
+        system_prompt_content: Any = None,
+        **_: Any,
+    ) -> AsyncGenerator[Any, None]:
+        """The events of one answer. Raises what Strands reacts to, and the engine's errors as they are."""
+        system = system_prompt_content or system_prompt
+        completion = await self._ask(messages, [_spec(each) for each in tool_specs or ()], system, tool_choice)
+        blocks = self.conversation.answered(resendable(completion), completion.reasoning)
+        for event in stream_events(completion, blocks):
+            yield event
+
+    async def structured_output(  # type: ignore[override]
+        self, output_model: Any, prompt: Any, system_prompt: str | None = None, **_: Any
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """One `{"output": …}`. Raises ValueError when the answer is no `output_model`."""
+        tool = _spec(convert_pydantic_to_tool_spec(output_model))
+        completion = await self._ask(prompt, [tool], system_prompt, {"any": {}})
+        calls = tool_calls_of(completion.message)
+        if not calls:
+            raise ValueError("No tool_calls found in response")
+        try:
+            yield {"output": output_model(**json.loads(calls[0].arguments))}
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Failed to parse or load content into model: {error}") from error
+
+    async def _ask(self, messages: Any, tools: Sequence[ToolSpec], system: Any, choice: Any) -> Completion:
+        if self.broken is not None:
+            raise self.broken
+        try:
+            completion = await self._driver.chat(self.conversation.wire(messages, system), tools, self._sampling(choice))
+        except RolloutError as error:
+            known = as_strands(error)
+            if known is error:
+                raise
+            raise known from error
+        if cut_short(completion) == "max_tokens":
+            # Strands raises an error of its own for this, which says nothing to the engine.
+            self._driver.reached("max_tokens", "the answer was cut off at `max_tokens`")
+        return completion
+
+    def _sampling(self, choice: Any) -> dict[str, Any]:
+        params = {name: value for name, value in (self.config.get("params") or {}).items() if name not in _CARRIED}
+        body = params.pop("extra_body", None) or {}
+        return {**params, **body, **self._format_request_tool_choice(choice)}
+
+
+def _spec(tool: Mapping[str, Any]) -> ToolSpec:
+    return ToolSpec(tool["name"], tool.get("description") or "", tool["inputSchema"]["json"])

@@ -1,0 +1,56 @@
+"""`Watched`: tools that an agent of Strands runs by itself, counted and recorded as the engine's own are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider, HookRegistry
+
+from runner.records.failure import RolloutError
+from runner.records.message import ToolCall, text_of
+from runner.strands.conversation import Conversation
+from runner.strands.tools import FileTool
+from runner.workflows.blocks import to_chat
+from runner.workflows.workflow import Driver, ToolStatus
+
+
+class Watched(HookProvider):
+    """Tells `driver` of each call. A call beyond a limit is not made; the limit ends the rollout at the next turn."""
+
+    def __init__(self, driver: Driver, conversation: Conversation) -> None:
+        self._driver = driver
+        self._conversation = conversation
+
+    def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
+        """Hear of each call before and after it."""
+        registry.add_callback(BeforeToolCallEvent, self._before)
+        registry.add_callback(AfterToolCallEvent, self._after)
+
+    def _before(self, event: BeforeToolCallEvent[Any]) -> None:
+        if isinstance(event.selected_tool, FileTool):
+            return
+        try:
+            self._driver.tool_began(self._call(event.tool_use))
+        except RolloutError as error:
+            event.cancel_tool = str(error)
+
+    def _after(self, event: AfterToolCallEvent[Any]) -> None:
+        if isinstance(event.selected_tool, FileTool) or event.cancel_message is not None:
+            return
+        (message,) = to_chat({"role": "user", "content": [{"toolResult": event.result}]})
+        self._driver.tool_ended(
+            self._call(event.tool_use), _status(event), text_of(message), event.duration or 0.0
+        )
+
+    def _call(self, use: Any) -> ToolCall:
+        name = use.get("toolUseId") or ""
+        arguments = self._conversation.arguments(name)
+        text = json.dumps(use.get("input"), ensure_ascii=False, default=str) if arguments is None else arguments
+        return ToolCall(name, use.get("name") or "", text)
+
+
+def _status(event: AfterToolCallEvent[Any]) -> ToolStatus:
+    if event.selected_tool is None:
+        return "bad_call"
+    return "ok" if event.result.get("status") == "success" else "error"

@@ -1,0 +1,20 @@
+"""`Terms`: on what terms a rollout is played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from runner.records.completion import Sampling
+from runner.records.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a rollout samples and what it may use, overrides of its controller included.
+
+    `label` is for the first generation's loops, whose metadata have always held it; no other agent sees it.
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    limits: Limits = field(default_factory=Limits)
+    label: str | None = field(default=None, repr=False)
