@@ -44,7 +44,8 @@ def assemble(site: Site) -> Parts:
     run_resources, rollout_resources = build_resources(site)
     graders = build_graders(site, workers)
     model, roles = build_models(site)
-    return Parts(prompts, tools, run_resources, rollout_resources, graders, workers, build_workflow(site), model, roles, build_tests(site))
+    return Parts(prompts, tools, run_resources, rollout_resources, graders, workers,
+                 build_workflow(site), model, roles, build_tests(site))  # fmt: skip
 
 
 def _set_environment(site: Site) -> None:

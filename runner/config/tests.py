@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from runner.config.graders import EXPECTED_SCHEMA, ExpectedCall, Expected, expected
+from runner.config.graders import EXPECTED_SCHEMA, Expected, ExpectedCall, expected
 from runner.config.model import Rule
 from runner.config.section import Array, Section, wrong_choice
 
@@ -61,7 +61,7 @@ _ROW_SCHEMA = WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "integer", 
 
 
 class RolloutTest(Section):
-    """A rollout played by `osmosis-run test`: agent, tools, limits and graders are the file's, the model is a script."""
+    """A rollout played by `osmosis-run test`: agent, tools, limits, graders are the file's, the model is a script."""
 
     name: str | None = None
     """What the test is called in reports. Default: its place among the tests, from 1."""

@@ -30,7 +30,9 @@ def import_code(work: Importing, table: str, *, workflow: str | None, grader: st
     if work.file.table("grader"):
         _named_grader(work)
     elif found.grader is None:
-        work.say("graders", f"`{entrypoint}` holds no `Grader`: nothing scores a rollout until you add a `[graders.NAME]`")
+        work.say(
+            "graders", f"`{entrypoint}` holds no `Grader`: nothing scores a rollout until you add a `[graders.NAME]`"
+        )
     else:
         graders = work.page.table(GRADER)
         graders.set("kind", "python")

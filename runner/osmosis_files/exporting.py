@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runner.build.discovery import Discovered, DiscoveryProblem, discover
+from runner.build.importing import Importer, ReferenceProblem
 from runner.config.config import RolloutConfig
 from runner.config.names import dotted
 from runner.config.reference import Reference
@@ -15,6 +17,21 @@ from runner.diag.diagnostic import Path as KeyPath
 from runner.osmosis_files.imported import Note
 from runner.osmosis_files.keys import Kind
 from runner.osmosis_files.page import Page
+
+ADVICE = {
+    "workflow": "the SDK's classes know what they are told in Python: an `AgentWorkflowConfig` made in the entrypoint",
+    "tools": "the SDK's agents bring their own tools: call them in the class",
+    "roles": "a grader of the SDK asks its judge by itself",
+    "reward": "the `Grader` sets the one reward",
+    "limits": "let the class stop by itself",
+    "model": "the platform, or LiteLLM by the model's name, knows it",
+    "dataset": "write a dataset of these rows, with the columns `system_prompt`, `user_prompt` and `ground_truth`",
+    "profiles": "write a file for each: `--profile NAME`",
+    "matrix": "write a file for each: `--set KEY=VALUE`",
+    "env": "set it where the SDK runs",
+    "secrets": "set them where the SDK runs",
+}
+"""What to do about keys that the SDK's files do not have, by table."""
 
 
 @dataclass
@@ -56,8 +73,9 @@ class Exporting:
             if not is_said and path[0] not in ("schema", "extends"):
                 tables.setdefault(str(path[0]), []).append(path)
         for table, paths in tables.items():
-            keys = ", ".join(dict.fromkeys(f"`{dotted(path[1:]) or table}`" for path in paths))
-            text = f"`[{table}]` {keys}: no counterpart in {_a(self.kind.name)} file of the SDK"
+            keys = ", ".join(dict.fromkeys(f"`{dotted(path[1:2]) or table}`" for path in paths))
+            advice = ADVICE.get(table, "it stays in the workflow.toml")
+            text = f"`[{table}]` {keys}: no counterpart in {_a(self.kind.name)} file; {advice}"
             self.page.tail.comment(text)
             self.notes.append(Note(text, self.config.origins.key_place(paths[0])))
 
@@ -85,22 +103,46 @@ def find_code(work: Exporting) -> Code | None:
         message = f"`{agent.text}` is in no file of this project"
         work.refuse("bad-value", path, message, "name it as `./file.py:Class`")
         return None
-    work.said.update({path, ("workflow", "name")})
+    work.said.add(path)
     parts = file.parts
     if "rollouts" in parts[:-2]:
         at = len(parts) - 1 - parts[::-1].index("rollouts", 1)
         if at < len(parts) - 2:
+            if work.config.workflow.name == parts[at + 1]:
+                work.said.add(("workflow", "name"))
             return Code(file, parts[at + 1], "/".join(parts[at + 2 :]), Path(*parts[:at]))
-    name = work.config.name.replace("/", "-")
-    advice = f"the SDK looks for `rollouts/{name}/{file.name}` under its workspace: put the code there"
+    rollout = work.config.name.replace("/", "-")
+    work.said.add(("workflow", "name"))
+    advice = f"the SDK looks for `rollouts/{rollout}/{file.name}` under its workspace: put the code there"
     work.note(path, advice)
-    return Code(file, name, file.name, None)
+    return Code(file, rollout, file.name, None)
+
+
+def find_classes(work: Exporting, code: Code) -> Discovered | None:
+    """What the SDK would find in the entrypoint, or None with a finding. Imports it, `[env]` set first."""
+    for name, value in work.config.env.items():
+        os.environ.setdefault(name, value)
+    path: KeyPath = ("workflow", "agent")
+    agent = work.config.agent
+    name = agent.name if isinstance(agent, Reference) else ""
+    try:
+        found = discover(Importer().module(f"./{code.file.name}", code.file.parent))
+    except ReferenceProblem as problem:
+        work.refuse(problem.code, path, problem.message, problem.label)
+    except DiscoveryProblem as problem:
+        work.refuse("unfit-code", path, f"the SDK would not find the agent: {problem.message}", problem.cure)
+    else:
+        if getattr(found.workflow.value, "__name__", "") == name or found.workflow.name == name:
+            return found
+        message = f"the SDK would find `{found.workflow.name}` in `{code.entrypoint}`, and the agent is `{name}`"
+        work.refuse("unfit-code", path, message, "leave one `AgentWorkflow` in the entrypoint")
+    return None
 
 
 def _module_file(agent: Reference) -> Path | None:
     inside = Path(*agent.target.split("."))
     tries = (agent.folder / inside.with_suffix(".py"), agent.folder / inside / "__init__.py")
-    return next((Path(os.path.abspath(each)) for each in tries if each.is_file()), None)
+    return next((each.resolve() for each in tries if each.is_file()), None)
 
 
 def _a(word: str) -> str:

@@ -10,16 +10,13 @@ from pathlib import Path
 from runner.diag.diagnostic import ConfigError, Report
 from runner.osmosis_files.code import GRADER, import_code
 from runner.osmosis_files.imported import Importing, Note, seconds_text
-from runner.osmosis_files.keys import AGENT_SECONDS, EVAL, EVAL_02, GRADER_SECONDS, SERVE
+from runner.osmosis_files.keys import AGENT_SECONDS, EVAL, EVAL_02, GRADER_SECONDS, SERVE, TURNS
 from runner.osmosis_files.models import import_model, import_model_path
 from runner.osmosis_files.page import Page
 from runner.osmosis_files.reading import read_file
 from runner.osmosis_files.rows import import_rows
 from runner.osmosis_files.serving import import_serve
-from runner.osmosis_files.workspace import Workspace, find_workspace, relative
-
-TURNS = 1000
-"""The SDK limits no turns; a loop that never ends still has to."""
+from runner.osmosis_files.workspace import find_workspace, relative
 
 _TABLES = ("workflow", "model", "sampling", "limits", "graders", GRADER, "dataset", "eval", "serve", "serve.log",
            "profiles.baseline", "env", "secrets")  # fmt: skip
@@ -81,7 +78,7 @@ def import_file(
         raise ConfigError(report)
     for name, value in file.table("env").items():
         (os.environ if environ is None else environ).setdefault(name, value)
-    work = Importing(file, Path(os.path.abspath(folder)), workspace, _page(file.path, Path(os.path.abspath(folder))))
+    work = Importing(file, folder.resolve(), workspace, _page(file.path, folder.resolve()))
     import_code(work, table, workflow=wish.workflow, grader=wish.grader)
     if file.kind is SERVE:
         import_serve(work)
@@ -91,12 +88,12 @@ def import_file(
     if report.errors:
         raise ConfigError(report)
     _tidy(work.page)
-    return Imported(work.page.text(), file.kind.name, work.notes)
+    return Imported(work.page.text(), file.kind.name, work.in_order())
 
 
 def _page(path: Path, folder: Path) -> Page:
     """A page whose first lines say what it is made from."""
-    source = relative(Path(os.path.abspath(path)), folder).removeprefix("./")
+    source = relative(path.resolve(), folder).removeprefix("./")
     page = Page([f"# Made from {source} by `osmosis-run import`.", "schema = 1"])
     for name in _TABLES:
         page.table(name)

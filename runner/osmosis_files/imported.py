@@ -34,8 +34,11 @@ class Importing:
     page: Page = field(default_factory=Page)
     notes: list[Note] = field(default_factory=list)
 
-    def note(self, ours: str | None, path: tuple[str | int, ...], text: str) -> None:
-        """Say what becomes of the key at `path`: a comment in our table `ours` (or at the end), and a note."""
+    def note(self, ours: str | None, path: tuple[str | int, ...], text: str, *, secret: bool = False) -> None:
+        """Say what becomes of the key at `path`: a comment in our table `ours` (or at the end), and a note.
+
+        The comment repeats the value, unless it is a `secret`.
+        """
         table = self.page.tail if ours is None else self.page.table(ours)
         value: Any = self.file.document.data
         for part in path:
@@ -43,7 +46,8 @@ class Importing:
         if isinstance(value, dict):
             table.comment(f"[{'.'.join(map(str, path))}]: {text}")
         else:
-            table.comment(f"[{path[0]}] {'.'.join(map(str, path[1:]))} = {value_text(value)}: {text}")
+            shown = "…" if secret else value_text(value)
+            table.comment(f"[{path[0]}] {'.'.join(map(str, path[1:]))} = {shown}: {text}")
         name = f"`[{path[0]}] {'.'.join(map(str, path[1:]))}`" if len(path) > 1 else f"`[{path[0]}]`"
         self.notes.append(Note(f"{name}: {text}", self.file.place(*path, key=True)))
 
@@ -51,6 +55,10 @@ class Importing:
         """A comment and a note about something the file does not say."""
         self.page.table(ours).comment(text)
         self.notes.append(Note(text, None))
+
+    def in_order(self) -> list[Note]:
+        """The notes as the file reads, those about something it does not say last."""
+        return sorted(self.notes, key=lambda note: (note.place is None, note.place.start if note.place else 0))
 
     def refuse(self, code: str, path: tuple[str | int, ...], message: str, label: str, *notes: str) -> None:
         """A finding at the value of `path`."""

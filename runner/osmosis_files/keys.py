@@ -168,6 +168,9 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (EVAL, TRAINING, EVAL_02, 
 OURS = ("workflow", "graders", "tools", "model", "roles", "reward", "dataset", "limits", "matrix", "profiles")
 """Tables that only a workflow.toml has."""
 
+TURNS = 1000
+"""The SDK limits no turns; a loop that never ends still has to."""
+
 AGENT_SECONDS, GRADER_SECONDS = 450.0, 150.0
 """What the SDK gives an agent and a grader where the file does not say."""
 

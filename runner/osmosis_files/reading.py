@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.diag.diagnostic import Diagnostic, Fix, Place, Report
+from runner.diag.diagnostic import Diagnostic, Place, Report
 from runner.diag.reading import read_source
 from runner.diag.suggest import alternatives, nearest
 from runner.diag.toml import Document, read_document
@@ -61,8 +61,7 @@ def read_file(path: Path, report: Report, kind: str | None = None) -> OsmosisFil
         return None
     file = OsmosisFile(path, found, document, report)
     _check_tables(file)
-    if not report.errors:
-        _check_whole(file)
+    _check_whole(file)
     return file
 
 
@@ -135,10 +134,9 @@ def _check_table(file: OsmosisFile, name: str, table: Mapping[str, Any]) -> None
         label = f"did you mean `{near}`?" if near else f"it belongs into `[{others[0]}]`" if others else "remove it"
         if near is None and key == "module":
             label = "it was `rollout` and `entrypoint` from 0.2.18 on: name the rollout's folder and its file"
-        fix = Fix(place, near) if near and place is not None else None
         code = "misplaced-key" if others and not near else "unknown-key"
         notes = (f"keys: {', '.join(keys)}",)
-        file.report.add(Diagnostic(code, message, place, label, notes=notes, fix=fix))
+        file.report.add(Diagnostic(code, message, place, label, notes=notes))
     for key, rule in keys.items():
         if rule.required and key not in table:
             place = file.place(name, key=True)
@@ -183,11 +181,11 @@ def _check_text(file: OsmosisFile, name: str, rule: Key, value: str, place: Plac
 
 
 def _check_whole(file: OsmosisFile) -> None:
-    """What one key cannot know alone."""
+    """What one key cannot know alone. A value of another type is told already."""
     _exclusive(file, "eval", "fresh", "retry_failed", lambda value: value is True)
     _exclusive(file, "experiment", "branch", "commit_sha", lambda value: value is not None)
     batch, size = file.get("training", "global_batch_size"), file.get("training", "n_samples_per_prompt")
-    if batch and size and batch % size:
+    if isinstance(batch, int) and isinstance(size, int) and size > 0 and batch % size:
         message = f"`global_batch_size` {batch} is no multiple of `n_samples_per_prompt` {size}"
         where = file.place("training", "global_batch_size")
         _add(file.report, "out-of-range", message, where, f"such as {max(1, round(batch / size)) * size}")
@@ -219,7 +217,10 @@ def _check_env(file: OsmosisFile) -> None:
 
 def _check_secrets(file: OsmosisFile) -> None:
     seen: set[str] = set()
-    for index, name in enumerate(file.get("secrets", "required", ())):
+    required = file.get("secrets", "required")
+    for index, name in enumerate(required if isinstance(required, list) else ()):
+        if not isinstance(name, str):
+            continue
         place = file.place("secrets", "required", index)
         if name in seen:
             _add(file.report, "duplicate-name", f"the secret `{name}` is named twice", place, "remove it")
@@ -239,5 +240,6 @@ def _add(report: Report, code: str, message: str, place: Place | None, label: st
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "`true`" if value else "`false`"
-    names = {dict: "a table", list: "an array", str: f"the string `{value}`"}
-    return names.get(type(value), f"`{value}`")
+    if isinstance(value, str):
+        return f"the string `{value}`"
+    return "a table" if isinstance(value, dict) else "an array" if isinstance(value, list) else f"`{value}`"

@@ -18,10 +18,12 @@ COLUMNS = ("system_prompt", "user_prompt", "ground_truth")
 def import_rows(work: Importing, table: str, given: Path | None) -> None:
     """Write `[dataset]`; `given` is a file from the command line, which wins over what the file names."""
     named, ours = work.file.get(table, "dataset"), work.page.table("dataset")
-    path = given.absolute() if given is not None else _find(work, table, named)
+    path = given.resolve() if given is not None else _find(work, table, named)
     if path is None:
         if work.file.kind is not EVAL_02:
-            advice = "the name of a dataset on the platform: download it and set `path`, or import with `--dataset FILE`"
+            advice = (
+                "the name of a dataset on the platform: download it and set `path`, or import with `--dataset FILE`"
+            )
             work.note("dataset", (table, "dataset"), advice)
             _limit(work, None)
         return
@@ -103,11 +105,13 @@ def _aliased(work: Importing, table: str, known: list[str]) -> dict[str, str]:
     """Names of the later files: exact, `label` for a missing `ground_truth`, and prompts may be in `metadata`."""
     mapped = {"ground_truth": "label"} if "label" in known and "ground_truth" not in known else {}
     if "metadata" in known:
-        text = 'the dataset has a column `metadata`: here `ctx.metadata` is the whole row, so read `ctx.metadata["metadata"]`'
-        work.say("dataset", text)
+        advice = 'here `ctx.metadata` is the whole row, so read `ctx.metadata["metadata"]`'
+        work.say("dataset", f"the dataset has a column `metadata`: {advice}")
         if "user_prompt" not in known:
             user = work.page.table("workflow")
-            user.set("user", "", "rows have no `user_prompt`; the SDK starts them from no message, here from an empty one")
+            user.set(
+                "user", "", "rows have no `user_prompt`; the SDK starts them from no message, here from an empty one"
+            )
         return mapped
     if "user_prompt" not in known:
         _missing(work, table, "user_prompt", known)

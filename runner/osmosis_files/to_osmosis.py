@@ -10,7 +10,7 @@ from pathlib import Path
 from runner.config.config import RolloutConfig
 from runner.config.graders import PythonGrader
 from runner.diag.diagnostic import ConfigError
-from runner.osmosis_files.exporting import Code, Exporting, find_code
+from runner.osmosis_files.exporting import Code, Exporting, find_classes, find_code
 from runner.osmosis_files.imported import Note
 from runner.osmosis_files.keys import ENV_NAME, EVAL, EVAL_02, KINDS, RESERVED, SECRET_NAME, SERVE, TRAINING
 from runner.osmosis_files.page import Page
@@ -28,9 +28,10 @@ def export_file(config: RolloutConfig, kind: str) -> Exported:
     """`config`, loaded from a file, as a file of `kind`, a name of `KINDS`. Raises `ConfigError`."""
     work = Exporting(config, KINDS[kind], _page(config))
     code = find_code(work)
-    if code is None:
+    classes = None if code is None else find_classes(work, code)
+    if code is None or classes is None:
         raise ConfigError(work.report)
-    _graders(work, code)
+    _graders(work, code, classes.grader is not None)
     if work.kind is SERVE:
         _serve(work, code)
     elif work.kind is EVAL_02:
@@ -52,7 +53,7 @@ def _page(config: RolloutConfig) -> Page:
     return page
 
 
-def _graders(work: Exporting, code: Code) -> None:
+def _graders(work: Exporting, code: Code, is_found: bool) -> None:
     """The SDK finds one grader in the entrypoint; every other way to score is ours."""
     own = [name for name, one in work.config.graders.items() if isinstance(one, PythonGrader)]
     for name, grader in work.config.graders.items():
@@ -61,7 +62,7 @@ def _graders(work: Exporting, code: Code) -> None:
             work.note(path, f"a `{grader.kind}` grader is ours: write it as the `Grader` class of the entrypoint")
         elif len(own) > 1:
             work.note(path, "the SDK runs one `Grader`: make one of all, and import it into the entrypoint")
-        elif grader.call.file != code.file:
+        elif not is_found:
             work.note(path, f"import `{grader.call.name}` into `{code.entrypoint}`: the SDK looks for it there")
         else:
             work.said.update({(*path, "kind"), (*path, "call")})
@@ -69,23 +70,45 @@ def _graders(work: Exporting, code: Code) -> None:
 
 def _submitted(work: Exporting, code: Code) -> None:
     """`[experiment]` and what goes with it: evaluation and training files."""
-    config = work.config
     work.set("experiment", "rollout", code.rollout)
     work.set("experiment", "entrypoint", code.entrypoint)
-    if config.model is None or config.model.id is None:
-        message = f"{work.kind.name} files name the model, and this workflow has no `[model] id`"
-        work.refuse("missing-key", ("model",), message, "add it, or say `--set model.id=NAME`")
-    else:
-        work.set("experiment", "model_path", config.model.id, ("model", "id"))
+    name = _model_name(work)
+    if name is not None:
+        work.set("experiment", "model_path", name, ("model", "id"))
     _platform_dataset(work)
     if work.kind is EVAL:
-        if config.dataset.limit is not None:
-            work.set("evaluation", "limit", config.dataset.limit, ("dataset", "limit"))
+        first, limit = _span(work)
+        if limit is not None and not first:
+            work.set("evaluation", "limit", limit, ("dataset", "limit"), ("dataset", "rows"))
         _counts(work, "evaluation")
         _timeouts(work, "evaluation")
     else:
         _training(work)
     _environment(work)
+
+
+def _model_name(work: Exporting) -> str | None:
+    """`[model] id`, or None with a finding: a script or a recording is no model to anybody else."""
+    model, cure = work.config.model, "add it, or say `--set model.id=NAME`"
+    if model is not None and model.effective_provider in ("scripted", "replay"):
+        message = f"the model is `{model.effective_provider}`, which the SDK has not"
+        work.refuse("bad-value", ("model", "provider"), message, "name a model: `--set model.provider=litellm`")
+        return None
+    if model is None or model.id is None:
+        message = f"{work.kind.name} files name the model, and this workflow has no `[model] id`"
+        work.refuse("missing-key", ("model",), message, cure)
+        return None
+    return model.id
+
+
+def _span(work: Exporting) -> tuple[int, int | None]:
+    """The first row and how many, where the rows are one range; (0, None) is all of them, or no range."""
+    dataset = work.config.dataset
+    whole = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", dataset.rows or "")
+    if whole is None:
+        return 0, dataset.limit if dataset.rows is None else None
+    first, last = int(whole[1]), int(whole[2] or whole[1])
+    return first, min(dataset.limit or last - first + 1, last - first + 1)
 
 
 def _platform_dataset(work: Exporting) -> None:
@@ -176,25 +199,21 @@ def _rows_02(work: Exporting, code: Code) -> None:
         work.refuse("missing-key", ("dataset",), message, "add it, or say `--set dataset.path=FILE`")
         return
     work.set("eval", "dataset", _from_root(dataset.path.path, code, work), ("dataset", "path"))
-    limit, whole = dataset.limit, re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", dataset.rows or "")
-    if whole is not None:
-        first, last = int(whole[1]), int(whole[2] or whole[1])
-        work.set("eval", "offset", first, ("dataset", "rows"))
-        limit = min(limit or last - first + 1, last - first + 1)
+    first, limit = _span(work)
+    if first:
+        work.set("eval", "offset", first)
     if limit is not None:
-        work.set("eval", "limit", limit, ("dataset", "limit"))
+        work.set("eval", "limit", limit, ("dataset", "limit"), ("dataset", "rows"))
     for key, column in dataset.columns.items():
         if column.lower() == key:  # the SDK ignores case
             work.said.add(("dataset", "columns", key))
 
 
 def _model_02(work: Exporting) -> None:
-    model = work.config.model
-    if model is None or model.id is None:
-        message = "an eval file names its model, and this workflow has no `[model] id`"
-        work.refuse("missing-key", ("model",), message, "add it, or say `--set model.id=NAME`")
+    model, name = work.config.model, _model_name(work)
+    if model is None or name is None:
         return
-    work.set("llm", "model", model.id, ("model", "id"))
+    work.set("llm", "model", name, ("model", "id"))
     if model.base_url is not None:
         work.set("llm", "base_url", model.base_url, ("model", "base_url"))
     if model.api_key is not None:
@@ -205,7 +224,8 @@ def _model_02(work: Exporting) -> None:
 
 def _from_root(path: Path, code: Code, work: Exporting) -> str:
     """A path as the SDK reads it: from the workspace's root, which is the file's own folder where there is none."""
-    return Path(os.path.relpath(path, code.root or work.config.folder)).as_posix()
+    root = (code.root or work.config.folder).resolve()
+    return Path(os.path.relpath(path.resolve(), root)).as_posix()
 
 
 def _serve(work: Exporting, code: Code) -> None:

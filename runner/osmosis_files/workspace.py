@@ -31,7 +31,8 @@ def find_workspace(file: OsmosisFile, table: str) -> Workspace | None:
         _refuse(file, table, "rollout", f"`{rollout}` is a path; a rollout is a folder's name in `rollouts`")
         return None
     inside = os.path.normpath(entrypoint)
-    if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir or not inside.endswith(".py") or ":" in inside:
+    parts = Path(inside).parts
+    if Path(inside).is_absolute() or parts[:1] == ("..",) or not inside.endswith(".py") or ":" in inside:
         _refuse(file, table, "entrypoint", f"`{entrypoint}` is no Python file inside `rollouts/{rollout}`")
         return None
     for root in _roots(file.path):
@@ -43,7 +44,7 @@ def find_workspace(file: OsmosisFile, table: str) -> Workspace | None:
 
 def find_dataset(file: OsmosisFile, text: str, root: Path) -> list[Path]:
     """The files that `text` may mean: under the workspace's root, beside the file, in the current folder."""
-    folders = (root, Path(os.path.abspath(file.path)).parent, Path.cwd())
+    folders = (root, file.path.resolve().parent, Path.cwd())
     found = {(folder / text).resolve(): folder / text for folder in reversed(folders) if (folder / text).is_file()}
     return list(reversed(found.values()))
 
@@ -55,7 +56,7 @@ def relative(path: Path, folder: Path) -> str:
 
 
 def _roots(file: Path) -> Iterator[Path]:
-    yield from Path(os.path.abspath(file)).parents
+    yield from file.resolve().parents
     yield from (Path.cwd(), *Path.cwd().parents)
 
 

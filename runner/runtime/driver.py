@@ -161,6 +161,8 @@ class RolloutDriver:
 
     def tool_ended(self, call: ToolCall, status: ToolStatus, content: str, seconds: float) -> None:
         self._tool_ended(call, ToolResult(content, status), seconds)
+        if not self._closed:
+            self._budget.count_malformed(int(status == "bad_call"))
 
     def _is_over(self) -> bool:
         return self._closed or self._budget.spent or self._budget.expired()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -18,7 +18,7 @@ from runner.config.tests import RolloutExpect
 from runner.datasets.dataset import DatasetError, Row
 from runner.graders.grader import GraderContext
 from runner.graders.trajectory import ExpectedCall, TrajectoryGrader
-from runner.records.message import last_answer
+from runner.records.message import Message, last_answer
 from runner.records.rollout import Outcome, RolloutRequest
 from runner.runtime.rollout import run_rollout
 
@@ -86,7 +86,7 @@ async def _mismatches(expect: RolloutExpect, outcome: Outcome) -> list[str]:
     wrong = list(_of_outcome(expect, outcome))
     if expect.tool_calls is not None:
         wanted = [ExpectedCall(call.tool, call.args) for call in expect.tool_calls]
-        ctx = GraderContext(messages=outcome.sample.messages[len(outcome.request.prompt) :], row=outcome.request.row)
+        ctx = GraderContext(messages=_after_prompt(outcome), row=outcome.request.row)
         score = await TrajectoryGrader(wanted, mode="exact").grade(ctx)
         wrong += [] if score.value == 1.0 else [score.reason]
     answer = last_answer(outcome.sample.messages)
@@ -95,6 +95,12 @@ async def _mismatches(expect: RolloutExpect, outcome: Outcome) -> list[str]:
     if expect.matches is not None and not re.search(expect.matches, answer):
         wrong.append(f"expected the answer to match {_json(expect.matches)}, found {_json(answer)}")
     return wrong
+
+
+def _after_prompt(outcome: Outcome) -> Sequence[Message]:
+    """The messages of the rollout itself: a prompt may hold calls of its own, as examples."""
+    messages, prompt = outcome.sample.messages, outcome.request.prompt
+    return messages[len(prompt) :] if messages[: len(prompt)] == prompt else messages
 
 
 def _of_outcome(expect: RolloutExpect, outcome: Outcome) -> Iterator[str]:

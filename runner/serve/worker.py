@@ -19,6 +19,7 @@ from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 
+from runner.serve.accepting import Acceptor
 from runner.serve.app import App
 from runner.serve.plain import MAX_RECV, Exchange, read_plain, scope_of
 
@@ -36,14 +37,13 @@ async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitab
         await hypercorn_serve(app, config, shutdown_trigger=shutdown_trigger, mode="asgi")  # type: ignore[arg-type]
         return
     connections = _Connections(app, config)
-    servers: list[asyncio.Server] = []
+    sockets = config.create_sockets().insecure_sockets
+    acceptors = [Acceptor(sock, connections.converse, config.backlog) for sock in sockets]
     try:
-        for sock in config.create_sockets().insecure_sockets:
-            servers.append(await asyncio.start_server(connections.converse, sock=sock, backlog=config.backlog))
         await shutdown_trigger()
     finally:
-        for server in servers:
-            server.close()
+        for acceptor in acceptors:
+            acceptor.close()
         await connections.end(config.graceful_timeout)
 
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from runner.records.message import Message, text_of
+from runner.records.message import Message, text_of, tool_calls_of
 from runner.workflows.blocks import arguments_of, in_chat_form, to_blocks, to_chat
 
 _NAME = re.compile(r"[a-zA-Z0-9_\-]{1,64}")
-_BLANK = [{"text": "[blank text]"}]
+_BLANK = {"text": "[blank text]"}
 
 
 class Conversation:
@@ -42,14 +42,11 @@ class Conversation:
     def answered(self, message: Message, reasoning: str | None) -> list[dict[str, Any]]:
         """The blocks of the model's new answer. Its calls are given ids where they have none of their own."""
         message = self._with_ids(message)
-        calls = _calls(message)
         said = text_of(message)
         blocks: list[dict[str, Any]] = [{"text": said}] if said else []
-        for call in calls:
-            text = call["function"]["arguments"]
-            given = arguments_of(text)
-            use = {"toolUseId": call["id"], "name": call["function"]["name"], "input": given}
-            self._arguments[call["id"]] = text
+        for call in tool_calls_of(message):
+            self._arguments[call.id] = call.arguments
+            use = {"toolUseId": call.id, "name": call.name, "input": arguments_of(call.arguments)}
             blocks.append({"toolUse": use})
         self._kept[_key({"role": "assistant", "content": blocks})] = [message]
         thought = [{"reasoningContent": {"reasoningText": {"text": reasoning}}}] if reasoning else []
@@ -91,17 +88,6 @@ class Conversation:
         return {**message, "tool_calls": named}
 
 
-def _calls(message: Message) -> list[dict[str, Any]]:
-    """The calls, each with a name and arguments that are texts."""
-    calls = []
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-        calls.append({"id": call["id"], "function": {"name": str(function.get("name") or ""), "arguments": text}})
-    return calls
-
-
 def _key(message: Mapping[str, Any]) -> str:
     """What a message says. Strands mends blank texts and odd names before it sends them: so does this."""
     role = message.get("role")
@@ -112,11 +98,16 @@ def _key(message: Mapping[str, Any]) -> str:
 
 
 def _mended(blocks: list[Mapping[str, Any]]) -> list[Any]:
-    uses = any("toolUse" in block for block in blocks)
-    said = [block for block in blocks if not ("text" in block and not str(block["text"] or "").strip())]
-    if not uses:
-        return said if len(said) == len(blocks) and said else [_BLANK]
-    return [{"toolUse": _named(block["toolUse"])} if "toolUse" in block else block for block in said]
+    if not blocks:
+        return [_BLANK]
+    if not any("toolUse" in block for block in blocks):
+        return [_BLANK if _is_blank(block) else block for block in blocks]
+    kept = [block for block in blocks if not _is_blank(block)]
+    return [{"toolUse": _named(block["toolUse"])} if "toolUse" in block else block for block in kept]
+
+
+def _is_blank(block: Mapping[str, Any]) -> bool:
+    return "text" in block and not str(block["text"] or "").strip()
 
 
 def _named(use: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class EngineModel(LiteLLMModel):
     ) -> None:
         super().__init__(client_args, **{"model_id": MODEL_ID, **(config or {})})
         self.conversation = Conversation()
-        self.broken: RolloutError | None = None
+        self.broken: Exception | None = None
         """A tool's failure after which the rollout cannot go on: the next call raises it."""
         self._driver = driver
 

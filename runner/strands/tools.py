@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 from strands.types.tools import AgentTool
 
 from runner.records.completion import ToolSpec
-from runner.records.failure import RolloutError
 from runner.records.message import ToolCall, text_of
 from runner.strands.model import EngineModel
 from runner.workflows.workflow import Driver
@@ -19,7 +17,7 @@ from runner.workflows.workflow import Driver
 class FileTool(AgentTool):
     """Hands a call to the driver. What the engine ends the rollout for, the agent's next model call raises."""
 
-    def __init__(self, spec: ToolSpec, driver: Driver, model: Callable[[], EngineModel | None]) -> None:
+    def __init__(self, spec: ToolSpec, driver: Driver, model: EngineModel) -> None:
         super().__init__()
         self._spec = spec
         self._driver = driver
@@ -40,16 +38,14 @@ class FileTool(AgentTool):
 
     async def stream(self, tool_use: Any, invocation_state: dict[str, Any], **_: Any) -> Any:
         """One result."""
-        model = self._model()
         name = tool_use["toolUseId"]
-        arguments = model.conversation.arguments(name) if model is not None else None
+        arguments = self._model.conversation.arguments(name)
         if arguments is None:
             arguments = json.dumps(tool_use.get("input") or {}, ensure_ascii=False)
         try:
             answers = await self._driver.call_tools([ToolCall(name, tool_use["name"], arguments)])
-        except RolloutError as error:
-            if model is not None:
-                model.broken = error
+        except Exception as error:  # Strands would tell the model of it and go on
+            self._model.broken = error
             yield _result(name, "error", str(error))
             return
         yield _result(name, "success" if answers.statuses[0] == "ok" else "error", text_of(answers[0]))
@@ -58,7 +54,7 @@ class FileTool(AgentTool):
 class Strangers(HookProvider):
     """Hands calls of tools that do not exist to the engine, which answers and counts them as anybody else's."""
 
-    def __init__(self, driver: Driver, model: Callable[[], EngineModel | None]) -> None:
+    def __init__(self, driver: Driver, model: EngineModel) -> None:
         self._driver = driver
         self._model = model
 

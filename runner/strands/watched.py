@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider, HookRegistry
 
-from runner.records.failure import RolloutError
+from runner.records.failure import LimitReached, RolloutError
 from runner.records.message import ToolCall, text_of
 from runner.strands.conversation import Conversation
 from runner.strands.tools import FileTool
 from runner.workflows.blocks import to_chat
 from runner.workflows.workflow import Driver, ToolStatus
+
+_MISFIT = "Validation failed for input parameters"
+"""How Strands begins its sentence about arguments that do not fit."""
 
 
 class Watched(HookProvider):
@@ -39,9 +43,9 @@ class Watched(HookProvider):
         if isinstance(event.selected_tool, FileTool) or event.cancel_message is not None:
             return
         (message,) = to_chat({"role": "user", "content": [{"toolResult": event.result}]})
-        self._driver.tool_ended(
-            self._call(event.tool_use), _status(event), text_of(message), event.duration or 0.0
-        )
+        call = self._call(event.tool_use)
+        with suppress(LimitReached):  # too many bad calls: the next turn is refused
+            self._driver.tool_ended(call, _status(event), text_of(message), event.duration or 0.0)
 
     def _call(self, use: Any) -> ToolCall:
         name = use.get("toolUseId") or ""
@@ -51,6 +55,7 @@ class Watched(HookProvider):
 
 
 def _status(event: AfterToolCallEvent[Any]) -> ToolStatus:
-    if event.selected_tool is None:
+    misfit = isinstance(event.exception, ValueError) and str(event.exception).startswith(_MISFIT)
+    if event.selected_tool is None or misfit:
         return "bad_call"
     return "ok" if event.result.get("status") == "success" else "error"

@@ -19,6 +19,9 @@ from runner.records.rollout_sample import MAIN, RolloutSample
 from runner.workflows.blocks import in_chat_form
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext, AgentWorkflowOutput, Driver
 
+REHEARSAL = "http://rehearsal.invalid/v1"
+"""Where completions come from while a workflow is only made, to see that it can be."""
+
 _current: ContextVar[RolloutContext | None] = ContextVar("rollout_context", default=None)
 
 
@@ -197,13 +200,16 @@ def _of_agent(name: str, agent: Any) -> RolloutSample:
 
 def _ask(source: Any, name: str) -> Awaitable[RolloutSample | None] | RolloutSample | None:
     get = source.get_sample
+    given: Awaitable[RolloutSample | None] | RolloutSample | None = get(name) if _takes_name(get) else get()
+    return given
+
+
+def _takes_name(get: Any) -> bool:
     try:
-        inspect.signature(get).bind(name)
+        inspect.signature(get).bind("")
     except TypeError:
-        given: Awaitable[RolloutSample | None] | RolloutSample | None = get()
-        return given
-    named: Awaitable[RolloutSample | None] | RolloutSample | None = get(name)
-    return named
+        return False
+    return True
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from runner.diag.refused import refused
+from runner.workflows.ambient import REHEARSAL, RolloutContext
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
 
@@ -65,13 +67,19 @@ class FunctionWorkflow(AgentWorkflow[Any]):
         return await self._function(ctx)
 
 
-def prepare(target: Any, config_table: Mapping[str, Any]) -> PreparedWorkflow:
+Adapt: TypeAlias = Callable[[Any, Callable[[], Any]], AgentWorkflow[Any] | None]
+"""What a factory made, and a factory that takes nothing, to the workflow that plays it; None: it is none of ours."""
+
+
+def prepare(target: Any, config_table: Mapping[str, Any], adapt: Adapt | None = None) -> PreparedWorkflow:
     """The workflow that `target` names, with the config that `config_table` gives.
 
     `target` is a subclass of `AgentWorkflow`, an `async def run(ctx)`, or a function that makes a workflow from the
     config, or from nothing. The type of the config is `X` of `AgentWorkflow[X]`, else the hint of `__init__` (of the
-    function: `X` of its `AgentWorkflowContext[X]`, or the hint of its parameter), else `AgentWorkflowConfig`.
-    Raises `WorkflowMisfit` and `ConfigMisfit`. Makes one workflow, to see that it can be made.
+    function: `X` of its `AgentWorkflowContext[X]`, or the hint of its parameter), else `AgentWorkflowConfig`. What the
+    table leaves out comes from the one instance of that type in the module of `target`, if there is one.
+    A factory may also make what `adapt` knows how to play. Raises `WorkflowMisfit` and `ConfigMisfit`. Makes one
+    workflow, to see that it can be made.
     """
     name = getattr(target, "__name__", type(target).__name__)
     if inspect.isclass(target):
@@ -84,9 +92,9 @@ def prepare(target: Any, config_table: Mapping[str, Any]) -> PreparedWorkflow:
         make, kind = _of_function(target, name)
     else:
         make, kind = _of_factory(target, name)
-    prepared = PreparedWorkflow(make, _config(kind, config_table))
-    _try(prepared, name)
-    return prepared
+    prepared = PreparedWorkflow(make, _config(kind, config_table, _written(target, kind)))
+    with RolloutContext(REHEARSAL, rollout_id="rehearsal"):  # an agent that looks for its rollout finds one
+        return _tried(prepared, name, adapt)
 
 
 def _a(word: str) -> str:
@@ -141,7 +149,16 @@ def _positional(target: Callable[..., Any], name: str) -> bool:
     raise WorkflowMisfit(f"`{name}` takes {signature}; it is called with the config, or with nothing")
 
 
-def _config(kind: Any, table: Mapping[str, Any]) -> Any:
+def _written(target: Any, kind: Any) -> Mapping[str, Any]:
+    """The fields of the one config that the module of `target` holds; nothing where there is none, or several."""
+    if not inspect.isclass(kind) or not issubclass(kind, AgentWorkflowConfig) or kind is AgentWorkflowConfig:
+        return {}
+    values = vars(inspect.getmodule(target) or object).values()
+    (found, *others) = list({id(value): value for value in values if type(value) is kind}.values()) or [None]
+    return dict(found) if found is not None and not others else {}
+
+
+def _config(kind: Any, table: Mapping[str, Any], written: Mapping[str, Any]) -> Any:
     """The typed config. Raises `ConfigMisfit`."""
     from pydantic import TypeAdapter, ValidationError
 
@@ -152,7 +169,7 @@ def _config(kind: Any, table: Mapping[str, Any]) -> Any:
     known = _field_names(kind)
     faults = [_unknown((key,), known) for key in _ignored(kind, table, known)]
     try:
-        config = TypeAdapter(kind).validate_python(deepcopy(dict(table)))
+        config = TypeAdapter(kind).validate_python({**written, **deepcopy(dict(table))})
     except ValidationError as error:
         faults += [_fault(each, known) for each in error.errors(include_url=False)]
     if faults:
@@ -191,18 +208,26 @@ def _fault(error: Any, known: list[str]) -> ConfigFault:
     return ConfigFault(path, f"`{name}` of the workflow's config {refused(error)}")
 
 
-def _try(prepared: PreparedWorkflow, name: str) -> None:
+def _tried(prepared: PreparedWorkflow, name: str, adapt: Adapt | None) -> PreparedWorkflow:
     try:
         made: Any = prepared()
     except Exception as error:
         raise WorkflowMisfit(f"`{name}` cannot be made: {type(error).__name__}: {error}") from error
-    if not isinstance(made, AgentWorkflow):
-        if inspect.isawaitable(made):
-            getattr(made, "close", lambda: None)()
-        raise WorkflowMisfit(
-            f"`{name}` gave {_a(type(made).__name__)}, not an `AgentWorkflow`; an agent is a subclass of "
-            "`AgentWorkflow`, or an `async def run(ctx)`"
-        )
+    if isinstance(made, AgentWorkflow):
+        return prepared
+    if adapt is not None and adapt(made, lambda: made) is not None:
+        return replace(prepared, make=_adapted(prepared.make, adapt))
+    if inspect.isawaitable(made):
+        getattr(made, "close", lambda: None)()
+    raise WorkflowMisfit(
+        f"`{name}` gave {_a(type(made).__name__)}, not an `AgentWorkflow`; an agent is a subclass of "
+        "`AgentWorkflow`, or an `async def run(ctx)`"
+    )
+
+
+def _adapted(make: Callable[[Any], Any], adapt: Adapt) -> Callable[[Any], Any]:
+    """A factory that is only called inside the rollout, so that what it makes finds its rollout."""
+    return lambda config: adapt(None, partial(make, config))
 
 
 __all__ = [

@@ -72,7 +72,7 @@ class Driver(Protocol):
         ...
 
     def tool_ended(self, call: ToolCall, status: ToolStatus, content: str, seconds: float) -> None:
-        """Record how that call went."""
+        """Record how that call went. Raises `LimitReached` when there were too many bad calls."""
         ...
 
 

@@ -59,6 +59,8 @@ def command(workflow: Path, reload: bool, log: Path | None, **asked: Any) -> int
     from runner.store.state_lock import lock_state
 
     member = joined()
+    if member is not None:
+        member.follow()
     plan = _plan(workflow, asked["profile"], asked["overrides"], _settings(asked))
     opening = _opening(plan, log)
     if member is not None:

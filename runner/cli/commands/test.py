@@ -1,19 +1,20 @@
-"""`osmosis-run test`: the golden cases that the file declares for its tools and graders.
+"""`osmosis-run test`: the golden cases that the file declares for its tools, its graders and whole rollouts.
 
-No policy is asked, so this costs nothing; only a rubric's tests call their judge.
+No policy is asked, so this costs nothing; only a rubric calls its judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
 
 from runner.cli.console import Console, Style, console
-from runner.cli.exit import Exit
+from runner.cli.exit import CommandError, Exit
 from runner.cli.options import build_plan, file_argument, json_option, profile_option, set_option
 
 if TYPE_CHECKING:
@@ -27,26 +28,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tested:
-    """One test. `part` is `tools.NAME` or `graders.NAME`; `number` counts from 1; `place` is file:line:column."""
+    """One test. `part` is `tools.NAME`, `graders.NAME` or `tests`; `number` counts from 1; `place` is file:line:column.
+
+    `name` is what a rollout's test is called, or empty.
+    """
 
     part: str
     number: int
     passed: bool
     message: str
     place: str
+    seconds: float = 0.0
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name or f"test {self.number}"
 
 
 @click.command("test")
 @file_argument
 @profile_option
 @set_option
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the results as JUnit XML, for a CI.")  # fmt: skip
 @json_option
-def command(workflow: Path, profile: str | None, overrides: tuple[str, ...], as_json: bool) -> Exit:
-    """Run the tests that FILE (default: workflow.toml) declares for its tools and graders."""
+def command(workflow: Path, profile: str | None, overrides: tuple[str, ...], junit: Path | None, as_json: bool) -> Exit:
+    """Run the tests that FILE (default: workflow.toml) declares for its tools, its graders and whole rollouts.
+
+    A test of a rollout (`[[tests]]`) plays it with a scripted model; no policy is asked. Exit codes: 0 all passed, 1
+    some did not.
+    """
     from runner.cli.event_loop import run_async
 
     plan = build_plan(workflow, profile, overrides)
     results = run_async(_run(plan))
+    if junit is not None:
+        _write_junit(junit, plan.name, results)
     untested = _untested(plan)
     if as_json:
         console().print_json({"tests": [vars(result) for result in results], "untested": untested})
@@ -65,7 +83,8 @@ async def _run(plan: Plan) -> list[Tested]:
     from runner.models.absent import AbsentModel
 
     async with plan.open(model=AbsentModel("a test asks no policy")) as live:
-        return [result async for result in _tools(live)] + [result async for result in _graders(live)]
+        parts = _tools(live), _graders(live), _rollouts(live)
+        return [result for part in parts async for result in part]
 
 
 async def _tools(live: Live) -> AsyncIterator[Tested]:
@@ -80,7 +99,7 @@ async def _tools(live: Live) -> AsyncIterator[Tested]:
             async with open_resources(live, ignore, f"test/{name}") as resources:
                 scope = ToolScope(Caller(f"test/{name}/{index}", test.row), resources)
                 result = await try_tool(live.plan.tools[name], _tool_trial(test), scope)
-            yield _tested(live.plan, ("tools", name), index, result.passed, result.message)
+            yield _tested(live.plan, ("tools", name), index, (result.passed, result.message), result.seconds)
 
 
 async def _graders(live: Live) -> AsyncIterator[Tested]:
@@ -96,10 +115,21 @@ async def _graders(live: Live) -> AsyncIterator[Tested]:
         for index, test in enumerate(section.tests):
             roles = live.judges(Caller(f"test/{part.name}/{index}", test.row), Bill())
             async with open_resources(live, ignore, f"test/{part.name}") as resources:
+                started = perf_counter()
                 result = await try_grader(
                     part.grader, _grader_trial(test), roles=roles, resources=resources, timeout=timeout
                 )
-            yield _tested(live.plan, ("graders", part.name), index, result.passed, result.message)
+                seconds = perf_counter() - started
+            yield _tested(live.plan, ("graders", part.name), index, (result.passed, result.message), seconds)
+
+
+async def _rollouts(live: Live) -> AsyncIterator[Tested]:
+    from runner.runtime.trial import try_rollout
+
+    for index, test in enumerate(live.plan.tests):
+        result = await try_rollout(live, test)
+        told = _tested(live.plan, (), index, (result.passed, result.message), result.seconds)
+        yield replace(told, name=test.section.name or "")
 
 
 def _tool_trial(test: ToolTest) -> Trial:
@@ -118,9 +148,25 @@ def _grader_trial(test: GraderTest) -> GraderTrial:
     return GraderTrial(bounds, output, test.messages, test.label, test.row, test.stop_reason or "final_answer")
 
 
-def _tested(plan: Plan, part: tuple[str, str], index: int, passed: bool, message: str) -> Tested:
+def _tested(plan: Plan, part: tuple[str, ...], index: int, verdict: tuple[bool, str], seconds: float) -> Tested:
     place = plan.config.origins.value_place((*part, "tests", index)) if plan.config.file else None
-    return Tested(".".join(part), index + 1, passed, message, str(place or ""))
+    name = ".".join(part) or "tests"
+    return Tested(name, index + 1, *verdict, str(place or ""), round(seconds, 6))
+
+
+def _write_junit(file: Path, name: str, results: Sequence[Tested]) -> None:
+    from runner.cli.junit import Case, Suite, junit_xml
+
+    suites = [
+        Suite(part, [Case(each.title, each.seconds, "" if each.passed else each.message or "failed", each.place)
+                     for each in results if each.part == part])
+        for part in dict.fromkeys(result.part for result in results)
+    ]  # fmt: skip
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(junit_xml(name, suites), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"the JUnit file `{file}` cannot be written: {error.strerror}", "name another") from error
 
 
 def _print(results: Sequence[Tested], untested: Sequence[str], speaker: Console) -> None:
@@ -143,12 +189,12 @@ def _print_part(name: str, results: Sequence[Tested], speaker: Console) -> None:
     speaker.out(f"{style.bad('✗')} {name}  {len(failed)} of {len(results)} failed")
     for result in failed:
         where = f"{result.place} " if result.place else ""
-        speaker.out(f"    {style.dim(where)}test {result.number}: {result.message}")
+        speaker.out(f"    {style.dim(where)}{result.title}: {result.message}")
 
 
 def _verdict(results: Sequence[Tested], style: Style) -> str:
     if not results:
-        return "nothing is tested: add [[tools.NAME.tests]] or [[graders.NAME.tests]] to the file"
+        return "nothing is tested: add [[tools.NAME.tests]], [[graders.NAME.tests]] or [[tests]] to the file"
     failed = sum(not result.passed for result in results)
     text = f"{len(results) - failed} passed" + (f", {failed} failed" if failed else "")
     return style.bad(text) if failed else style.ok(text)

@@ -14,6 +14,7 @@ from runner.cli.debug.screen import Screen
 from runner.records.completion import Completion
 from runner.records.event import Event, Logged
 from runner.records.failure import Failure
+from runner.records.limits import LIMIT_REASONS
 from runner.records.message import Message
 from runner.runtime.stepping import Request
 from runner.tools.toolbox import Answer
@@ -67,7 +68,7 @@ class Person:
             if typed.key == "n":
                 break
             if typed.key == "e":
-                request.messages[-1] = self._edit(request.messages[-1], typed.rest)
+                self._edit_last(request, typed.rest)
             else:
                 self._other(typed, "the model has not been asked yet: n sends the request")
         self._screen.wait("asking the model")
@@ -103,7 +104,7 @@ class Person:
 
     def _edit_answer(self, chosen: Completion, text: str) -> Completion:
         message = self._edit(chosen.message, text)
-        if message == chosen.message:
+        if message is chosen.message:
             return chosen
         # What the endpoint said about its own tokens is not true of these words.
         made = replace(chosen, message=message, token_ids=None, logprobs=None)
@@ -130,7 +131,8 @@ class Person:
     async def failed(self, failure: Failure, request: Request | None, again: bool) -> bool:
         self._screen.failure(failure)
         while not self._running:
-            typed = await self._ask(failure.kind, "failure", self._conversation())
+            kind = "limit" if failure.kind in LIMIT_REASONS else "failure"
+            typed = await self._ask(failure.kind, kind, self._conversation())
             if typed.key == "n":
                 break
             if typed.key == "r" and again:
@@ -138,7 +140,7 @@ class Person:
                 self._screen.wait("trying again")
                 return True
             if typed.key == "e" and request is not None and again:
-                request.messages[-1] = self._edit(request.messages[-1], typed.rest)
+                self._edit_last(request, typed.rest)
             else:
                 self._other(typed, "nothing can be tried again here: n goes on")
         return False
@@ -188,8 +190,13 @@ class Person:
             self._screen.say("nothing was changed")
             return message
         self.edited = True
-        self._screen.say("the message is edited; m shows it")
         return made
+
+    def _edit_last(self, request: Request, text: str) -> None:
+        made = self._edit(request.messages[-1], text)
+        if made is not request.messages[-1]:
+            request.messages[-1] = made
+            self._screen.edited(len(request.messages) - 1, made)
 
     def _other(self, typed: Typed, instead: str = "") -> None:
         """A key that works at most steps, or one that has no meaning here."""

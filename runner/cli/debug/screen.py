@@ -23,6 +23,7 @@ from runner.cli.debug.paper import (
 )
 from runner.records.completion import Completion
 from runner.records.failure import Failure
+from runner.records.limits import LIMIT_REASONS
 from runner.records.message import Message
 from runner.records.rollout import Outcome, RolloutRequest
 from runner.runtime.stepping import Request
@@ -33,6 +34,7 @@ KEYS = {
     "answer": "n take it · r ask again · e edit · m messages · c to the end · ? help",
     "answers": "1, 2, … choose · n the last · r ask again · e edit the last · ? help",
     "failure": "n go on · r try again · e edit · m messages · c to the end · ? help",
+    "limit": "n let it end the rollout · r go on past it · e edit · m messages · ? help",
     "tools": "n go on · r run them again · m messages · c to the end · ? help",
     "end": "n next row · r this row again · g ROW · m messages · q quit · ? help",
 }
@@ -118,7 +120,7 @@ class Screen:
         fresh = "all shown above" if not new else f"{len(new)} new" if len(new) < len(messages) else ""
         names = ", ".join(tool.name for tool in request.tools) or "no tools"
         facts = [f"{counted}, {fresh}" if fresh else counted, names, sampling_words(request.sampling)]
-        below = [style.dim("─" * (style.width - 1))] if new else []
+        below = [style.dim("─" * style.width)] if new else []
         self.draw([*lines, *below, *indented(style, " · ".join(facts))])
 
     def _new(self, messages: Sequence[Message]) -> list[int]:
@@ -143,6 +145,10 @@ class Screen:
         self._shown.append(_key(message))
         self.draw([*lines, *shown])
 
+    def edited(self, at: int, message: Message) -> None:
+        self._shown.append(_key(message))
+        self.draw(["", *message_lines(self.style, at, message, "as edited")])
+
     def tools(self, answers: Sequence[Answer]) -> None:
         """How a batch of calls went. Their messages need not be shown again with the next request."""
         style, lines = self.style, [""]
@@ -161,7 +167,8 @@ class Screen:
 
     def failure(self, failure: Failure) -> None:
         style = self.style
-        title = rule(style, f"{failure.boundary}: {failure.kind}", paint=style.bad)
+        whose = "limit" if failure.kind in LIMIT_REASONS else failure.boundary
+        title = rule(style, f"{whose}: {failure.kind}", paint=style.warn if whose == "limit" else style.bad)
         lines = ["", title, *indented(style, failure.message)]
         if failure.where:
             lines.append(style.dim(f"  at {safe(failure.where)}"))

@@ -79,7 +79,7 @@ def _stop_when(check: Checking) -> None:
     for index, word in enumerate(check.config.workflow.stop_when):
         path = ("workflow", "stop_when", index)
         if word.startswith("tool:"):
-            offered(check, path, word[5:], offered)
+            check_offered(check, path, word[5:], offered)
         elif word != "no_tool_call":
             label = f"did you mean `tool:{word}`?" if word in offered else "one of: no_tool_call, tool:NAME"
             check.report("bad-choice", path, f"`{word}` is nothing to stop at", label)
@@ -99,7 +99,8 @@ def _inject(check: Checking) -> None:
                 check.report("bad-choice", path, f"`{word}` cannot be injected", label, notes=notes)
 
 
-def offered(check: Checking, path: Path, name: str, offered: list[str]) -> None:
+def check_offered(check: Checking, path: Path, name: str, offered: list[str]) -> None:
+    """`name` is one of the tools that the agent may call."""
     if name in declared_tools(check) and name not in offered:
         related = [(check.place(("workflow", "tools")), "the tools it has")]
         message = f"the agent is not offered the tool `{name}`"
@@ -117,7 +118,7 @@ def _graders(check: Checking) -> None:
                 _unknown_role(check, path, grader.role, roles)
         elif isinstance(grader, TrajectoryGrader):
             for index, call in enumerate(grader.expect):
-                offered(check, (*path, "expect", index, "tool"), call.tool, offered)
+                check_offered(check, (*path, "expect", index, "tool"), call.tool, offered)
 
 
 def _unknown_role(check: Checking, path: Path, role: str, roles: list[str]) -> None:

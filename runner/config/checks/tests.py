@@ -5,7 +5,7 @@ from __future__ import annotations
 from runner.config.checks.checking import Checking
 from runner.config.checks.contents import regex_of
 from runner.config.checks.models import check_rules
-from runner.config.checks.names import offered, offered_tools
+from runner.config.checks.names import check_offered, offered_tools
 from runner.config.names import dotted
 from runner.config.tests import RolloutExpect, RolloutTest
 from runner.diag.diagnostic import Path
@@ -45,4 +45,4 @@ def _expect(check: Checking, path: Path, test: RolloutTest) -> None:
     for index, call in enumerate(expect.tool_calls or ()):
         if call.tool not in scripted:
             where = (*path, "tool_calls", index)
-            offered(check, (*where, "tool") if check.is_set((*where, "tool")) else where, call.tool, known)
+            check_offered(check, (*where, "tool") if check.is_set((*where, "tool")) else where, call.tool, known)

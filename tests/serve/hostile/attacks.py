@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 import random
@@ -151,7 +150,7 @@ def heads(key: str) -> Iterator[Attack]:
                  "connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__",
                  "connection: upgrade\r\nupgrade: h2c\r\nhttp2-settings: !!!", "connection: upgrade\r\nupgrade: h2c",
                  "upgrade: h2c\r\nhttp2-settings: A",
-                 "connection: upgrade\r\nupgrade: h2c\r\nhttp2-settings: " + base64.urlsafe_b64encode(b"\0" * 7).decode(),
+                 "connection: upgrade\r\nupgrade: h2c\r\nhttp2-settings: " + "AAAAAAAAAA==",
                  "authorization: Bearer x\r\nauthorization: Bearer y", "authorization: \xff\xff",
                  "authorization: Basic eDp5", "range: bytes=0-0",
                  "x-request-id: " + "\t" * 10, "x-request-id: a\x7fb", "accept: \xff",

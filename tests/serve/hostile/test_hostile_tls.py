@@ -154,12 +154,12 @@ def test_http2_that_is_none(plain: Any, name: str, end: str) -> None:
 
 
 def test_http2_left_nothing_behind(plain: Any, controller: Any) -> None:
-    assert plain.ask("POST", *controller.start("after-http2"))[0] == 202
-    plain.quiet()
     before = plain.settles(0, 12)
     for _ in range(3):
         for name in STORMS:
             with socket.create_connection(("127.0.0.1", plain.port), 10) as made:
                 made.sendall(STORMS[name])
     assert plain.settles(before, 15) <= before
+    assert plain.ask("POST", *controller.start("after-http2"))[0] == 202
+    plain.quiet()
     plain.unharmed()

@@ -48,13 +48,16 @@ class Controller:
 
     async def start(self) -> Controller:
         make = lambda: Connection(self._handle, self._open, lambda _: None)  # noqa: E731
-        server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        self._server.close()
         for connection in list(self._open):
             connection.abort()
+        await self._server.wait_closed()
+        await asyncio.sleep(0.05)  # what was closed is gone with the next turns of the loop
 
     def _handle(self, connection: Connection, request: Request) -> None:
         name, what = request.path.split("/")[2], request.path.rpartition("/")[2]
@@ -188,9 +191,10 @@ class Stage:
         async def whole() -> None:
             controller = await Controller().start()
             try:
-                await test(controller)
+                async with asyncio.timeout(20):
+                    await test(controller)
             finally:
-                controller.close()
+                await controller.close()
 
         asyncio.run(whole())
 

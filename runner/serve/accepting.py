@@ -1,0 +1,75 @@
+"""`Acceptor`: takes connections from a listening socket, many in one turn of the event loop.
+
+uvloop takes one in each turn. A training step opens hundreds at one moment, and behind the requests of the first ones
+the last would wait for seconds (`benchmarks/serve_rate.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+_AT_ONCE = 32
+"""Connections taken in one turn: not all that wait, so that the other workers get theirs."""
+_PAUSE = 0.5
+"""Seconds without taking any when the process has no file left to open."""
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+Conversation: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """Has `converse` called in a task of its own for each connection, until `close`. Takes over the socket."""
+
+    def __init__(self, listening: socket.socket, converse: Conversation, backlog: int) -> None:
+        self._listening = listening
+        self._converse = converse
+        self._loop = asyncio.get_running_loop()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._closed = False
+        listening.setblocking(False)
+        listening.listen(backlog)
+        self._watch()
+
+    def close(self) -> None:
+        """Take no more."""
+        self._closed = True
+        self._loop.remove_reader(self._listening.fileno())
+        self._listening.close()
+
+    def _watch(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._listening.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                taken, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _SCARCE:
+                    raise
+                log.error("connections wait to be accepted: %s", error.strerror)
+                self._loop.remove_reader(self._listening.fileno())
+                self._loop.call_later(_PAUSE, self._watch)
+                return
+            task = self._loop.create_task(self._open(taken))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _open(self, taken: socket.socket) -> None:
+        taken.setblocking(False)
+        reader = asyncio.StreamReader(loop=self._loop)
+        protocol = asyncio.StreamReaderProtocol(reader, self._converse, loop=self._loop)
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, taken)
+        except OSError as error:  # it has gone already
+            log.debug("a connection failed: %r", error)
+            taken.close()

@@ -1,0 +1,84 @@
+"""What a reference of the file may name of Strands: an agent, what makes one, a tool. Imports Strands if it is there.
+
+Nothing of Strands can be named before it is imported, so code that does not use it costs nothing here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from runner.workflows.workflow import AgentWorkflow
+
+
+def adapt_agent(made: Any, make: Callable[[], Any]) -> AgentWorkflow[Any] | None:
+    """The workflow that plays the agents `make` makes; None if `made` (None: it is known to be one) is no agent."""
+    if "strands" not in sys.modules:
+        return None
+    from strands import Agent
+
+    if made is not None and not isinstance(made, Agent):
+        return None
+    from runner.strands.workflow import AgentFactoryWorkflow
+
+    return AgentFactoryWorkflow(make)
+
+
+def agent_maker(target: Any) -> Any:
+    """`target`, and for a subclass of the `Agent` of Strands a function that makes one."""
+    if "strands" not in sys.modules or not inspect.isclass(target):
+        return target
+    from strands import Agent
+
+    if not issubclass(target, Agent):
+        return target
+
+    @functools.wraps(target, updated=())
+    def make() -> Any:
+        return target()
+
+    del make.__wrapped__  # its signature is its own
+    return make
+
+
+def plain_tool(value: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The function under Strands' `@tool`, and the spec that `@tool` made of it; any other value, and None.
+
+    A result in the form of Strands is made into what it says; one with `status = "error"` is raised as RuntimeError.
+    """
+    if "strands" not in sys.modules:
+        return value, None
+    from strands.tools.decorator import DecoratedFunctionTool
+
+    if not isinstance(value, DecoratedFunctionTool):
+        return value, None
+    function = value.__wrapped__
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def answer_later(*arguments: Any, **keywords: Any) -> Any:
+            return _said(await function(*arguments, **keywords))
+
+        return answer_later, dict(value.tool_spec)
+
+    @functools.wraps(function)
+    def answer(*arguments: Any, **keywords: Any) -> Any:
+        return _said(function(*arguments, **keywords))
+
+    return answer, dict(value.tool_spec)
+
+
+def _said(result: Any) -> Any:
+    if not (isinstance(result, dict) and isinstance(result.get("content"), list) and "status" in result):
+        return result
+    texts = [block["text"] if "text" in block else block["json"] for block in result["content"] if _is_said(block)]
+    if result["status"] == "error":
+        raise RuntimeError("\n".join(map(str, texts)))
+    return texts[0] if len(texts) == 1 else "\n".join(map(str, texts))
+
+
+def _is_said(block: Any) -> bool:
+    return isinstance(block, dict) and ("text" in block or "json" in block)
