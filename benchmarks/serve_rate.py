@@ -1,4 +1,4 @@
-"""Rollouts per second through `osmosis-run serve`, end to end, against `osmosis-run eval` of the same rows on that core.
+"""Rollouts per second through `osmosis-run serve`, end to end, against `osmosis-run eval` of the same rows on one core.
 
 End to end is a start over HTTP, its durable acceptance, two chat calls, one tool call, a grader, the stored verdict and
 every callback acknowledged. 256 are in flight from start to verdict. Eval and serve take turns; the median ratio of

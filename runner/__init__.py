@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from runner.records.event import Event
     from runner.records.message import Message, ToolCall
     from runner.records.rollout import Outcome
+    from runner.records.rollout_sample import RolloutSample
     from runner.runtime.rollout import run_rollout
+    from runner.sdk.create_app import create_app
+    from runner.strands.agent import OsmosisStrandsAgent
+    from runner.strands.model import OsmosisRolloutModel
+    from runner.workflows.ambient import SampleSource, get_rollout_context
     from runner.workflows.loop.agent_loop import RolloutAgentLoop
     from runner.workflows.loop.completions import (
         CompletionsChoice,
@@ -131,7 +136,9 @@ _HOME = {
     "OpenAIFunctionToolCall": "runner.workflows.loop.tool_schemas",
     "OpenAIFunctionToolSchema": "runner.workflows.loop.tool_schemas",
     "OsmosisRolloutError": "runner.workflows.loop.errors",
+    "OsmosisRolloutModel": "runner.strands.model",
     "OsmosisServerError": "runner.workflows.loop.errors",
+    "OsmosisStrandsAgent": "runner.strands.agent",
     "OsmosisTimeoutError": "runner.workflows.loop.errors",
     "OsmosisTransportError": "runner.workflows.loop.errors",
     "OsmosisValidationError": "runner.workflows.loop.errors",
@@ -147,10 +154,12 @@ _HOME = {
     "RolloutRequest": "runner.workflows.loop.request",
     "RolloutResponse": "runner.workflows.loop.request",
     "RolloutResult": "runner.workflows.loop.result",
+    "RolloutSample": "runner.records.rollout_sample",
     "RolloutServerSettings": "runner.workflows.loop.settings",
     "RolloutSettings": "runner.workflows.loop.settings",
     "RolloutStatus": "runner.workflows.loop.result",
     "RolloutTracingSettings": "runner.workflows.loop.settings",
+    "SampleSource": "runner.workflows.ambient",
     "Score": "runner.graders.grader",
     "ServeError": "runner.workflows.loop.errors",
     "ToolArgumentError": "runner.workflows.loop.errors",
@@ -162,6 +171,7 @@ _HOME = {
     "build": "runner.build.plan",
     "configure": "runner.workflows.loop.settings",
     "count_messages_by_role": "runner.workflows.loop.messages",
+    "create_app": "runner.sdk.create_app",
     "create_tool_error_result": "runner.workflows.loop.tool_calls",
     "create_tool_result": "runner.workflows.loop.tool_calls",
     "execute_tool_calls": "runner.workflows.loop.tool_calls",
@@ -169,6 +179,7 @@ _HOME = {
     "get_max_metadata_size_bytes": "runner.workflows.loop.request",
     "get_message_content": "runner.workflows.loop.messages",
     "get_message_role": "runner.workflows.loop.messages",
+    "get_rollout_context": "runner.workflows.ambient",
     "get_settings": "runner.workflows.loop.settings",
     "get_tool_call_info": "runner.workflows.loop.tool_calls",
     "is_assistant_message": "runner.workflows.loop.messages",
@@ -219,7 +230,9 @@ __all__ = [
     "OpenAIFunctionToolCall",
     "OpenAIFunctionToolSchema",
     "OsmosisRolloutError",
+    "OsmosisRolloutModel",
     "OsmosisServerError",
+    "OsmosisStrandsAgent",
     "OsmosisTimeoutError",
     "OsmosisTransportError",
     "OsmosisValidationError",
@@ -235,10 +248,12 @@ __all__ = [
     "RolloutRequest",
     "RolloutResponse",
     "RolloutResult",
+    "RolloutSample",
     "RolloutServerSettings",
     "RolloutSettings",
     "RolloutStatus",
     "RolloutTracingSettings",
+    "SampleSource",
     "Score",
     "ServeError",
     "ToolArgumentError",
@@ -251,6 +266,7 @@ __all__ = [
     "build",
     "configure",
     "count_messages_by_role",
+    "create_app",
     "create_tool_error_result",
     "create_tool_result",
     "execute_tool_calls",
@@ -258,6 +274,7 @@ __all__ = [
     "get_max_metadata_size_bytes",
     "get_message_content",
     "get_message_role",
+    "get_rollout_context",
     "get_settings",
     "get_tool_call_info",
     "is_assistant_message",

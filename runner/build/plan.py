@@ -19,6 +19,7 @@ from runner.build.parts import Parts, assemble
 from runner.build.prompts import Prompts
 from runner.build.reward import build_reward, required_names
 from runner.build.site import Site
+from runner.build.strands import StrandsMaker
 from runner.build.tests import ScriptedTest
 from runner.build.tools import offered_names
 from runner.build.workflow import WorkflowMaker
@@ -142,6 +143,8 @@ class Plan:
         of the file's policy. Raises `ConfigError` without a model, `ConfigFailure` (kind "resource_failed") when a
         resource cannot be opened. One that cannot be closed is a warning in the log: the work is done.
         """
+        if isinstance(self.make_workflow, StrandsMaker):
+            self.make_workflow.open()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.workers.aclose)
             recording = _recording(record, stack)

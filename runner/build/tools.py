@@ -11,6 +11,7 @@ from runner.build.site import Needed, Site
 from runner.config.tools import ToolSection
 from runner.diag.diagnostic import Path
 from runner.records.completion import ToolSpec
+from runner.strands.adapted import plain_tool
 from runner.tools.callable import CallableTool, Retry
 from runner.tools.docstring import read as read_docstring
 from runner.tools.injection import Injector, injector
@@ -41,7 +42,7 @@ def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
     found = site.find(section.call, (*path, "call"))
     if found is None:
         return None
-    function = found.value
+    function, decorated = plain_tool(found.value)
     if not callable(function):
         site.add(
             "not-callable",
@@ -50,7 +51,7 @@ def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
             label="name a function, sync or async",
         )
         return None
-    spec = _spec(site, name, section, function, path)
+    spec = _of_strands(site, name, section, decorated) or _spec(site, name, section, function, path)
     if spec is None or inject is None:
         return None
     return CallableTool(
@@ -62,6 +63,13 @@ def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
         retry=Retry(section.retry.attempts, section.retry.on) if section.retry else None,
         max_output=section.max_output,
     )
+
+
+def _of_strands(site: Site, name: str, section: ToolSection, decorated: Mapping[str, Any] | None) -> ToolSpec | None:
+    """What Strands' `@tool` says of itself, where the file does not say it."""
+    if decorated is None or section.inject or isinstance(section.parameters, Mapping):
+        return None
+    return ToolSpec(name, section.description or decorated["description"], decorated["inputSchema"]["json"])
 
 
 def _injectors(site: Site, section: ToolSection, path: Path) -> dict[str, Injector] | None:

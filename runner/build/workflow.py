@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from runner.build.site import Site
+from runner.build.strands import build_strands
 from runner.config.reference import Reference
 from runner.diag.diagnostic import Diagnostic
+from runner.strands.adapted import adapt_agent, agent_maker
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
 from runner.workflows.loop.hosting import PreparedLoop, is_loop, prepare_loop
@@ -22,6 +24,8 @@ def build_workflow(site: Site) -> WorkflowMaker | None:
     agent = site.config.agent
     if isinstance(agent, Reference):
         return _custom(site, agent)
+    if agent == "strands":
+        return build_strands(site)
     if site.config.workflow.config:
         site.add(
             "misplaced-key",
@@ -57,7 +61,7 @@ def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
     try:
         if is_loop(found.value):
             return _doubted(site, agent, prepare_loop(found.value, site.config.workflow.config))
-        return prepare(found.value, site.config.workflow.config)
+        return prepare(agent_maker(found.value), site.config.workflow.config, adapt_agent)
     except ConfigMisfit as misfit:
         for error in misfit.errors:
             _report(site, error)

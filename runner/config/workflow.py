@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 from runner.config.reference import REFERENCE_PATTERN, Reference, Text
 from runner.config.section import GRADE, OPERATION, Array, Section
 
-AgentName: TypeAlias = Literal["chat", "tools"]
-AGENTS: tuple[AgentName, ...] = ("chat", "tools")
+AgentName: TypeAlias = Literal["chat", "tools", "strands"]
+AGENTS: tuple[AgentName, ...] = ("chat", "tools", "strands")
 
 
 def _agent(value: Any) -> Any:
@@ -36,8 +36,8 @@ class WorkflowSection(Section):
     description: Annotated[str | None, OPERATION] = None
     """One sentence on what the agent is asked to do."""
     agent: Agent | None = None
-    """Who drives the model: `chat` (one answer), `tools` (calls tools until it answers), or your own class by
-    reference. Default: `tools` if a tool is declared, else `chat`."""
+    """Who drives the model: `chat` (one answer), `tools` (calls tools until it answers), `strands` (the same by an agent
+    of Strands), or code of your own by reference. Default: `tools` if a tool is declared, else `chat`."""
     system: Text | None = None
     """The system prompt, a Jinja template over `row`, or `{ file = "…" }`. Default: `row.system_prompt` where the row
     has one, else none."""
@@ -52,4 +52,5 @@ class WorkflowSection(Section):
     """What ends the `tools` agent: `no_tool_call`, an answer without a tool call, and `tool:NAME`, a call of that
     tool. Default: an answer, because every model can give one."""
     config: dict[str, Any] = Field(default_factory=dict)
-    """Settings for your own agent class, validated by its `AgentWorkflowConfig`."""
+    """Settings for your own agent class, validated by its `AgentWorkflowConfig`. For `strands`: `conversation_manager`,
+    a reference to what makes one, and `hooks`, references to classes of hooks or callbacks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,10 +118,13 @@ def find_code(work: Exporting) -> Code | None:
     return Code(file, rollout, file.name, None)
 
 
-def find_classes(work: Exporting, code: Code) -> Discovered | None:
-    """What the SDK would find in the entrypoint, or None with a finding. Imports it, `[env]` set first."""
+def find_classes(work: Exporting, code: Code, environ: MutableMapping[str, str]) -> Discovered | None:
+    """What the SDK would find in the entrypoint, or None with a finding. Imports it, `[env]` set in `environ` first."""
     for name, value in work.config.env.items():
-        os.environ.setdefault(name, value)
+        if "\0" in value:
+            work.refuse("bad-value", ("env", name), f"`env.{name}` holds a zero byte", "no variable can hold one")
+            return None
+        environ.setdefault(name, value)
     path: KeyPath = ("workflow", "agent")
     agent = work.config.agent
     name = agent.name if isinstance(agent, Reference) else ""

@@ -208,6 +208,9 @@ def _check_env(file: OsmosisFile) -> None:
         if not isinstance(value, str):
             message = f"`env.{name}` must be a string, found {_shown(value)}"
             _add(file.report, "wrong-type", message, file.place("env", name), "write a string")
+        elif "\0" in value:
+            where = file.place("env", name)
+            _add(file.report, "bad-value", f"`env.{name}` holds a zero byte", where, "no variable can hold one")
         if not re.fullmatch(ENV_NAME, name):
             message = f"`{name}` is no name of a variable: capitals, digits and `_`"
             _add(file.report, "bad-value", message, key, f"write `{re.sub(r'[^A-Z0-9_]', '_', name.upper())}`")

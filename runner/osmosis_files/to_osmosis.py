@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,14 @@ class Exported:
     notes: list[Note]
 
 
-def export_file(config: RolloutConfig, kind: str) -> Exported:
-    """`config`, loaded from a file, as a file of `kind`, a name of `KINDS`. Raises `ConfigError`."""
+def export_file(config: RolloutConfig, kind: str, environ: MutableMapping[str, str] | None = None) -> Exported:
+    """`config`, loaded from a file, as a file of `kind`, a name of `KINDS`.
+
+    Imports the agent's file, with the variables of `[env]` set in `environ`. Raises `ConfigError`.
+    """
     work = Exporting(config, KINDS[kind], _page(config))
     code = find_code(work)
-    classes = None if code is None else find_classes(work, code)
+    classes = None if code is None else find_classes(work, code, os.environ if environ is None else environ)
     if code is None or classes is None:
         raise ConfigError(work.report)
     _graders(work, code, classes.grader is not None)

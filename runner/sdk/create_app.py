@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import tempfile
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.build.plan import Plan, build
 from runner.config.layers import Override
 from runner.config.load import load
 from runner.config.quantity import size_text
-from runner.serve.house import House, Opening, open_house
 from runner.workflows.loop.errors import AgentLoopValidationError
 from runner.workflows.loop.hosting import PreparedLoop, prepare_loop
 from runner.workflows.loop.settings import RolloutSettings, get_settings
 from runner.workflows.loop.validation import validate_agent_loop
 from runner.workflows.typed import WorkflowMisfit
 
+if TYPE_CHECKING:
+    from runner.serve.house import House
+
 Hook = Callable[[], Awaitable[None]]
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+
+_DRAIN = 30.0
+"""Seconds that rollouts may go on after the server was asked to stop: `[serve] drain`."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +60,7 @@ def create_app(
 
     `api_key` is what callers must present, `debug_dir` where each rollout's events are written. A platform is told
     nothing: `credentials`, `server_host` and `server_port` are taken and warned about. Raises
-    `AgentLoopValidationError`, and `ConfigError` for a value that `[serve]` does not take.
+    `AgentLoopValidationError`, and ValueError for a number that cannot be.
     """
     try:
         loop = prepare_loop(agent_loop, {})
@@ -63,14 +70,15 @@ def create_app(
     if any(each is not None for each in (credentials, server_host, server_port)):
         log.warning("create_app registers the server nowhere: credentials, server_host and server_port have no effect")
     said = settings or get_settings()
+    if (max_concurrent or 0) < 0 or (record_ttl_seconds or 0) < 0:
+        raise ValueError(f"{max_concurrent=} and {record_ttl_seconds=} cannot be negative")
     keys = _keys(said)
     keys["serve.max_concurrent"] = max_concurrent or said.server.max_concurrent_rollouts
     keys["serve.record_ttl"] = _seconds(record_ttl_seconds or said.server.record_ttl_seconds)
     keys["workflow.name"] = str(loop.loop.name)
     if not enable_metrics_endpoint:
         keys["serve.metrics.expose"] = False
-    opening = Opening(key=api_key or None, events=None if debug_dir is None else Path(debug_dir))
-    return LoopApp(loop, keys, opening, on_startup, on_shutdown)
+    return LoopApp(loop, keys, (api_key or None, debug_dir), (on_startup, on_shutdown))
 
 
 def _keys(settings: RolloutSettings) -> dict[str, Any]:
@@ -143,22 +151,24 @@ _TABLES: Mapping[str, Mapping[str, tuple[tuple[str, Callable[[Any], Any]], ...]]
 
 
 class LoopApp:
-    """The application. It opens with the server's lifespan, or with the first request where a server has none."""
+    """The application. It opens with the server's lifespan, or with the first request where a server has none.
+
+    Until then it costs nothing: a module that makes one may be imported for its agent loop alone. `access` is the key
+    and the folder of the event logs, `hooks` what is called when it has opened and before it closes.
+    """
 
     def __init__(
         self,
         loop: PreparedLoop,
         keys: Mapping[str, Any],
-        opening: Opening,
-        on_startup: Hook | None = None,
-        on_shutdown: Hook | None = None,
+        access: tuple[str | None, str | Path | None] = (None, None),
+        hooks: tuple[Hook | None, Hook | None] = (None, None),
     ) -> None:
         self.title = f"Osmosis RolloutServer ({loop.loop.name})"
-        self._folder = tempfile.TemporaryDirectory(prefix="osmosis-run-", ignore_cleanup_errors=True)
-        self._plan = _plan(loop, keys, Path(self._folder.name))
-        self._opening = opening
-        self._on_startup = on_startup
-        self._on_shutdown = on_shutdown
+        self._loop = loop
+        self._keys = keys
+        self._key, self._events = access
+        self._on_startup, self._on_shutdown = hooks
         self._stack = AsyncExitStack()
         self._house: House | None = None
         self._entering: asyncio.Lock | None = None
@@ -178,8 +188,16 @@ class LoopApp:
             if self._house is None:
                 if self._on_startup is not None:
                     await self._on_startup()
-                self._house = await self._stack.enter_async_context(open_house(self._plan, self._opening))
+                self._house = await self._stack.enter_async_context(self._opened())
         return self._house
+
+    def _opened(self) -> AbstractAsyncContextManager[House]:
+        from runner.serve.house import Opening, open_house
+
+        folder = Path(tempfile.mkdtemp(prefix="osmosis-run-"))
+        self._stack.callback(weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True))
+        events = None if self._events is None else Path(self._events)
+        return open_house(_plan(self._loop, self._keys, folder), Opening(key=self._key, events=events))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -203,7 +221,7 @@ class LoopApp:
         if house is None:
             return
         try:
-            await house.drain(self._plan.config.serve.drain)
+            await house.drain(_DRAIN)
             if self._on_shutdown is not None:
                 await self._on_shutdown()
         finally:

@@ -55,7 +55,7 @@ def plain_tool(value: Any) -> tuple[Any, dict[str, Any] | None]:
 
     if not isinstance(value, DecoratedFunctionTool):
         return value, None
-    function = value.__wrapped__
+    function = inspect.unwrap(value)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -69,6 +69,16 @@ def plain_tool(value: Any) -> tuple[Any, dict[str, Any] | None]:
         return _said(function(*arguments, **keywords))
 
     return answer, dict(value.tool_spec)
+
+
+def manager_from(factory: Callable[[], Any]) -> Any:
+    """The conversation manager that `factory` makes. Raises TypeError when it makes something else."""
+    from strands.agent.conversation_manager import ConversationManager
+
+    made = factory()
+    if not isinstance(made, ConversationManager):
+        raise TypeError(f"it gave {type(made).__name__}, not a ConversationManager of Strands")
+    return made
 
 
 def _said(result: Any) -> Any:

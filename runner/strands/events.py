@@ -19,7 +19,9 @@ def stream_events(completion: Completion, blocks: Sequence[dict[str, Any]]) -> I
         yield from _block_events(block)
     yield {"messageStop": {"stopReason": stop_reason(completion, blocks)}}
     if completion.usage is not None:
-        yield {"metadata": {"usage": _usage(completion.usage), "metrics": {"latencyMs": round(completion.latency * 1000)}}}
+        yield {
+            "metadata": {"usage": _usage(completion.usage), "metrics": {"latencyMs": round(completion.latency * 1000)}}
+        }
 
 
 def stop_reason(completion: Completion, blocks: Sequence[dict[str, Any]]) -> str:

@@ -58,8 +58,10 @@ class OsmosisRolloutModel(LiteLLMModel):
         if "model_id" in more:
             raise TypeError("OsmosisRolloutModel takes no `model_id`: whoever runs the rollout decides what answers")
         sampled = {name: value for name, value in more.items() if name not in _CONFIG}
-        settings = {name: value for name, value in more.items() if name in _CONFIG}
-        super().__init__(client_args, **{**settings, "model_id": MODEL_ID, "params": {**(params or {}), **sampled}})
+        config: Any = {name: value for name, value in more.items() if name in _CONFIG}
+        config.update(model_id=MODEL_ID, params={**(params or {}), **sampled})
+        super().__init__(client_args, **config)
+#: MODEL_ID, "params": {**(params or {}), **sampled}})
         self._through_litellm = through_litellm
 
     def for_sample(self, sample_id: str, rollout_ctx: RolloutContext) -> LiteLLMModel:
@@ -84,25 +86,25 @@ class OsmosisRolloutModel(LiteLLMModel):
             "workflow's `run`, or call its `for_sample`"
         )
 
-    def stream(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    def stream(self, *_: Any, **__: Any) -> NoReturn:
         self._uncalled()
 
-    def structured_output(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    def structured_output(self, *_: Any, **__: Any) -> NoReturn:
         self._uncalled()
 
-    def update_config(self, **_: Any) -> NoReturn:  # type: ignore[override]
+    def update_config(self, **_: Any) -> NoReturn:
         self._uncalled()
 
     def get_config(self) -> NoReturn:
         self._uncalled()
 
-    def format_request(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    def format_request(self, *_: Any, **__: Any) -> NoReturn:
         self._uncalled()
 
-    def format_chunk(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    def format_chunk(self, *_: Any, **__: Any) -> NoReturn:
         self._uncalled()
 
-    async def count_tokens(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    async def count_tokens(self, *_: Any, **__: Any) -> NoReturn:
         self._uncalled()
 
 
@@ -126,7 +128,7 @@ class EngineModel(LiteLLMModel):
         """A tool's failure after which the rollout cannot go on: the next call raises it."""
         self._driver = driver
 
-    async def stream(  # type: ignore[override]
+    async def stream(
         self,
         messages: Any,
         tool_specs: Any = None,
@@ -143,7 +145,7 @@ class EngineModel(LiteLLMModel):
         for event in stream_events(completion, blocks):
             yield event
 
-    async def structured_output(  # type: ignore[override]
+    async def structured_output(
         self, output_model: Any, prompt: Any, system_prompt: str | None = None, **_: Any
     ) -> AsyncGenerator[dict[str, Any], None]:
         """One `{"output": …}`. Raises ValueError when the answer is no `output_model`."""
@@ -161,7 +163,9 @@ class EngineModel(LiteLLMModel):
         if self.broken is not None:
             raise self.broken
         try:
-            completion = await self._driver.chat(self.conversation.wire(messages, system), tools, self._sampling(choice))
+            completion = await self._driver.chat(
+                self.conversation.wire(messages, system), tools, self._sampling(choice)
+            )
         except RolloutError as error:
             known = as_strands(error)
             if known is error:
@@ -173,7 +177,8 @@ class EngineModel(LiteLLMModel):
         return completion
 
     def _sampling(self, choice: Any) -> dict[str, Any]:
-        params = {name: value for name, value in (self.config.get("params") or {}).items() if name not in _CARRIED}
+        given: Any = self.config.get("params") or {}
+        params = {name: value for name, value in given.items() if name not in _CARRIED}
         body = params.pop("extra_body", None) or {}
         return {**params, **body, **self._format_request_tool_choice(choice)}
 

@@ -30,7 +30,11 @@ class FileTool(AgentTool):
     @property
     def tool_spec(self) -> Any:
         schema = {"json": dict(self._spec.parameters)}
-        return {"name": self._spec.name, "description": self._spec.description or self._spec.name, "inputSchema": schema}
+        return {
+            "name": self._spec.name,
+            "description": self._spec.description or self._spec.name,
+            "inputSchema": schema,
+        }
 
     @property
     def tool_type(self) -> str:

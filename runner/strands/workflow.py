@@ -115,5 +115,5 @@ def _blocks(model: EngineModel, messages: Sequence[Message]) -> Any:
     return model.conversation.begin(messages)
 
 
-def _file_tools(ctx: AgentWorkflowContext[Any], model: EngineModel) -> list[FileTool]:
+def _file_tools(ctx: AgentWorkflowContext[Any], model: EngineModel) -> list[Any]:
     return [FileTool(spec, ctx.driver, model) for spec in ctx.tools]

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from runner.diag.refused import refused
 from runner.workflows.ambient import REHEARSAL, RolloutContext
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
-from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
+from runner.workflows.workflow import AgentWorkflow, AgentWorkflowConfig, AgentWorkflowContext
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -154,8 +154,8 @@ def _written(target: Any, kind: Any) -> Mapping[str, Any]:
     if not inspect.isclass(kind) or not issubclass(kind, AgentWorkflowConfig) or kind is AgentWorkflowConfig:
         return {}
     values = vars(inspect.getmodule(target) or object).values()
-    (found, *others) = list({id(value): value for value in values if type(value) is kind}.values()) or [None]
-    return dict(found) if found is not None and not others else {}
+    found = list({id(value): value for value in values if type(value) is kind}.values())
+    return dict(found[0]) if len(found) == 1 else {}
 
 
 def _config(kind: Any, table: Mapping[str, Any], written: Mapping[str, Any]) -> Any:

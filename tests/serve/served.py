@@ -89,14 +89,13 @@ def make_app(engine: FakeEngine, key: str | None = None, limits: BodyLimits | No
 @asynccontextmanager
 async def serving(app: App, **hypercorn: Any) -> AsyncIterator[int]:
     """Our app behind hypercorn on a free port, without the signals of a whole process."""
-    from hypercorn.asyncio import serve
-
     from runner.serve.server import hypercorn_config
+    from runner.serve.worker import serve
 
     sockets = listen("127.0.0.1", 0)
     over = asyncio.Event()
     config = hypercorn_config({"keep_alive_timeout": 2.0, **hypercorn}, sockets)
-    served = asyncio.ensure_future(serve(app, config, shutdown_trigger=over.wait, mode="asgi"))  # type: ignore[arg-type]
+    served = asyncio.ensure_future(serve(app, config, over.wait))
     try:
         yield sockets[0].getsockname()[1]
     finally:

@@ -157,5 +157,8 @@ def _dead_for_agent(check: Checking) -> None:
                 check.warn("no-effect", ("workflow", key), message, 'use `agent = "tools"`', key=True)
         if check.config.tools:
             check.warn("no-effect", ("workflow", "agent"), "the agent `chat` calls no tools", "`tools` does")
+    elif agent == "strands" and check.is_set(("workflow", "stop_when")):
+        message = "the agent `strands` never reads `stop_when`: it ends with an answer"
+        check.warn("no-effect", ("workflow", "stop_when"), message, 'use `agent = "tools"`', key=True)
     elif agent == "tools" and not declared_tools(check):
         check.warn("no-effect", ("workflow", "agent"), "the agent `tools` has no tool to call", "`chat` needs none")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import EllipsisType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -86,7 +87,7 @@ class RolloutMetricsSettings(_Settings):
 
 
 class RolloutSettings(_Settings):
-    """All of them."""
+    """All of them. `RolloutSettings(...)`, as the guide writes it with three dots, is every default."""
 
     client: RolloutClientSettings = Field(default_factory=RolloutClientSettings)
     server: RolloutServerSettings = Field(default_factory=RolloutServerSettings)
@@ -94,6 +95,9 @@ class RolloutSettings(_Settings):
     tracing: RolloutTracingSettings = Field(default_factory=RolloutTracingSettings)
     metrics: RolloutMetricsSettings = Field(default_factory=RolloutMetricsSettings)
     max_metadata_size_bytes: int = Field(default=2**20, ge=1024, le=104_857_600)
+
+    def __init__(self, rest: EllipsisType = ..., /, **said: Any) -> None:
+        super().__init__(**said)
 
 
 _GROUPS = {"client": "CLIENT_", "server": "SERVER_", "logging": "LOG_", "tracing": "TRACE_", "metrics": "METRICS_"}

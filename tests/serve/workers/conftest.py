@@ -67,7 +67,7 @@ class Controller:
         if what != "completions":
             if what == "grader":
                 said = json.loads(body)
-                sample = said.get("sample") or next(iter((said.get("samples") or {}).values()), {})
+                sample: dict[str, Any] = said.get("sample") or next(iter((said.get("samples") or {}).values()), {})
                 self.verdicts.setdefault(name, []).append(sample.get("reward"))
             connection.finish(response(200, b"{}"))
             return

@@ -92,7 +92,7 @@ def test_calls_run_at_once_and_answer_in_order() -> None:
 
     async def executor(each: dict[str, Any]) -> dict[str, Any]:
         started.append(each["id"])
-        while len(started) < 3:  # would hang if they came one after another
+        while len(started) < 3:  # noqa: ASYNC110 (would hang if they came one after another)
             await asyncio.sleep(0)
         return create_tool_result(each["id"], "done")
 

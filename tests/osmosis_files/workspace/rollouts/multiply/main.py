@@ -20,4 +20,4 @@ class MathAgentWorkflow(AgentWorkflow[MathConfig]):
 
 
 Workflow = MathAgentWorkflow
-workflow_config = MathConfig(name="math", style="long", service_token="tok-123")
+workflow_config = MathConfig(name="math", style="long", service_token="tok-123")  # noqa: S106
