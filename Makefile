@@ -30,7 +30,7 @@ lint: setup-dev
 test: lint
 	$(BIN)/pytest -n auto $(PYTEST)
 
-BENCHMARKS := startup eval_rate in_flight rows transports
+BENCHMARKS := startup eval_rate in_flight rows transports chat_models servers serve_rate serve_accepts
 bench: setup-dev
 	@for name in startup eval_rate in_flight rows transports; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 		test -z "$$failed" || { echo "failed:$$failed"; exit 1; }

@@ -58,12 +58,11 @@ class Tally:
 class Controller:
     """Serves chat and callbacks on a port of its own while it is entered. `latency` seconds pass before each answer."""
 
-    def __init__(self, dialect: str, *, latency: float = 0.0, stream: bool = True) -> None:
+    def __init__(self, dialect: str, *, latency: float = 0.0) -> None:
         self.dialect = dialect
         self.latency = latency
         self.asked = 0
         self._answers = _answers()
-        self._stream = stream
         self._connections: set[Connection] = set()
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._server: asyncio.Server | None = None
@@ -73,7 +72,7 @@ class Controller:
         loop = asyncio.get_running_loop()
         make = lambda: Connection(self._handle, self._connections, lambda _: None)  # noqa: E731
         self._server = await loop.create_server(make, "127.0.0.1", 0, backlog=4096)
-        self.url = "http://127.0.0.1:%d" % self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -40,7 +40,7 @@ from runner.records.rollout import RolloutRequest
 from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
-from runner.workflows.loop.hosting import PreparedLoop
+from runner.workflows.loop.shape import Offers
 
 if TYPE_CHECKING:
     from runner.models.recording import Recording
@@ -225,7 +225,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         prompts=parts.prompts,
         tools=parts.tools,
         toolbox=toolbox,
-        offered=make_workflow.offered if isinstance(make_workflow, PreparedLoop) else toolbox.specs,
+        offered=make_workflow.offered if isinstance(make_workflow, Offers) else toolbox.specs,
         graders=tuple(parts.graders),
         reward=build_reward(site),
         required=required_names(site),

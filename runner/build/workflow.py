@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from runner.build.site import Site
 from runner.build.strands import build_strands
@@ -12,9 +12,12 @@ from runner.diag.diagnostic import Diagnostic
 from runner.strands.adapted import adapt_agent, agent_maker
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
-from runner.workflows.loop.hosting import PreparedLoop, is_loop, prepare_loop
+from runner.workflows.loop.shape import is_loop
 from runner.workflows.tools import ToolsWorkflow
 from runner.workflows.workflow import AgentWorkflow
+
+if TYPE_CHECKING:
+    from runner.workflows.loop.hosting import PreparedLoop
 
 WorkflowMaker: TypeAlias = Callable[[], AgentWorkflow[Any]]
 
@@ -60,6 +63,8 @@ def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
         return None
     try:
         if is_loop(found.value):
+            from runner.workflows.loop.hosting import prepare_loop  # 20 ms that only an agent loop pays
+
             return _doubted(site, agent, prepare_loop(found.value, site.config.workflow.config))
         return prepare(agent_maker(found.value), site.config.workflow.config, adapt_agent)
     except ConfigMisfit as misfit:

@@ -46,8 +46,9 @@ class Importing:
         if isinstance(value, dict):
             table.comment(f"[{'.'.join(map(str, path))}]: {text}")
         else:
-            shown = "…" if secret else value_text(value)
-            table.comment(f"[{path[0]}] {'.'.join(map(str, path[1:]))} = {shown}: {text}")
+            # Written so, nothing that hides what follows a secret's name will hide this comment's words.
+            shown = " (left out)" if secret else f" = {value_text(value)}"
+            table.comment(f"[{path[0]}] {'.'.join(map(str, path[1:]))}{shown}: {text}")
         name = f"`[{path[0]}] {'.'.join(map(str, path[1:]))}`" if len(path) > 1 else f"`[{path[0]}]`"
         self.notes.append(Note(f"{name}: {text}", self.file.place(*path, key=True)))
 

@@ -60,12 +60,12 @@ def create_app(
 
     `api_key` is what callers must present, `debug_dir` where each rollout's events are written. A platform is told
     nothing: `credentials`, `server_host` and `server_port` are taken and warned about. Raises
-    `AgentLoopValidationError`, and ValueError for a number that cannot be.
+    `AgentLoopValidationError`, TypeError for a class that cannot be made, ValueError for a number that cannot be.
     """
     try:
         loop = prepare_loop(agent_loop, {})
     except WorkflowMisfit as misfit:
-        errors = validate_agent_loop(agent_loop).errors
+        errors = [] if isinstance(agent_loop, type) else validate_agent_loop(agent_loop).errors
         raise AgentLoopValidationError(errors) if errors else TypeError(misfit.message) from misfit
     if any(each is not None for each in (credentials, server_host, server_port)):
         log.warning("create_app registers the server nowhere: credentials, server_host and server_port have no effect")

@@ -7,6 +7,7 @@ connects early waits in the backlog.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -182,7 +183,18 @@ async def run_worker(
     asked = asyncio.Event()
     with _signals(asked), pid_file(serving.hypercorn.get("pid_path")):
         async with open_house(worker) as house:
+            _collect_in_small_steps()
             return await _serve(house, config, serving, asked)
+
+
+def _collect_in_small_steps() -> None:
+    """Have the garbage collector stop the loop for milliseconds only, however many rollouts are parked.
+
+    The command line's thresholds are a batch's: with ten thousand rollouts waiting, one of its collections of the
+    middle generation takes a second (`benchmarks/serve_accepts.py`).
+    """
+    gc.freeze()
+    gc.set_threshold(25_000, 4, 500)
 
 
 async def _serve(house: House, config: Config, serving: Serving, asked: asyncio.Event) -> int:

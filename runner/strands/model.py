@@ -61,7 +61,6 @@ class OsmosisRolloutModel(LiteLLMModel):
         config: Any = {name: value for name, value in more.items() if name in _CONFIG}
         config.update(model_id=MODEL_ID, params={**(params or {}), **sampled})
         super().__init__(client_args, **config)
-#: MODEL_ID, "params": {**(params or {}), **sampled}})
         self._through_litellm = through_litellm
 
     def for_sample(self, sample_id: str, rollout_ctx: RolloutContext) -> LiteLLMModel:
@@ -111,7 +110,8 @@ class OsmosisRolloutModel(LiteLLMModel):
 def _client(sample_id: str, context: RolloutContext) -> dict[str, Any]:
     """What litellm would be called with: the address, its key, and the headers that name the sample."""
     named = {"x-rollout-id": context.rollout_id, "x-sample-id": sample_id}
-    client: dict[str, Any] = {"api_base": context.chat_completions_url, "api_key": context.api_key}
+    # litellm refuses to ask without a key; "EMPTY" is what servers that want none are used to.
+    client: dict[str, Any] = {"api_base": context.chat_completions_url, "api_key": context.api_key or "EMPTY"}
     # The engine's own headers win: a controller knows the sample by one name only.
     return {**client, "extra_headers": {**named, **context.headers}}
 

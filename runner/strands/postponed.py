@@ -7,13 +7,14 @@ the real library and puts the real names where the stand-ins were: from then on 
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import warnings
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from runner.models.litellm import load as load_litellm
 
 if TYPE_CHECKING:
     from strands.models.litellm import LiteLLMModel
@@ -98,11 +99,11 @@ def _give_back(borrower: str) -> None:
     """Import the real library and put its names into `borrower`, where stand-ins are."""
     with _importing, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # No price table from the network, no telemetry: the same as on our own path to litellm.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        names = vars(sys.modules[borrower])
-        for name, (source, attribute) in _BORROWED[borrower].items():
-            for place in [place for place, held in sys.modules.items() if isinstance(held, _StandIn)]:
-                del sys.modules[place]
+        for place in [place for place, held in sys.modules.items() if isinstance(held, _StandIn)]:
+            del sys.modules[place]
+        names = _BORROWED[borrower]
+        if "litellm" in names:
+            load_litellm()
+        for name, (source, attribute) in names.items():
             module = import_module(source)
-            names[name] = getattr(module, attribute) if attribute else module
+            setattr(sys.modules[borrower], name, getattr(module, attribute) if attribute else module)

@@ -146,6 +146,23 @@ budget = { cost = "25 USD", time = "2h" }
 breaker = 8
 max_failed = 0.05
 gates = [{ metric = "pass@1", bound = "lower", min = 0.55 }]
+[[tests]]
+name = "finds it"
+row = 3
+messages = [{ role = "user", content = "Where?" }]
+label = "here"
+attempt = 1
+rules = [{ when = "turn == 0", tool_calls = [{ name = "search" }] }, { reply = "here" }]
+[tests.expect]
+stop_reason = "final_answer"
+reward = { min = 0.5 }
+tool_calls = ["search", { tool = "search", args = {} }]
+contains = "h"
+matches = "e$"
+[[tests]]
+row = { user_prompt = "Where?" }
+rules = [{ reply = "there" }]
+expect = { reward = 0 }
 [env]
 LOG_LEVEL = "info"
 [secrets]

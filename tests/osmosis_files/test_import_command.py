@@ -122,6 +122,7 @@ def test_a_serve_file_keeps_its_key_out_of_the_file(osmosis: Run, workspace: Pat
     assert "very-secret" not in text + done.stderr
     assert "trace_dir" in done.stderr and "no_validate" in done.stderr
     assert osmosis("validate", OSMOSIS_API_KEY="k").returncode == 0
+    assert "the environment variable `OSMOSIS_API_KEY` is not set" in osmosis("validate").stdout
 
 
 def test_a_serve_file_without_a_key_says_so(osmosis: Run, workspace: Path) -> None:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -39,6 +40,8 @@ class Keys:
         self._console = console
         self._stream = sys.stdin if stream is None else stream
         self.terminal = self._stream.isatty()
+        if isinstance(self._stream, TextIOWrapper):
+            self._stream.reconfigure(errors="replace")  # a slip of the fingers is no crash
 
     def ask(self, prompt: str) -> Typed | None:
         """The next command, None at the end of the input (Ctrl-D). Raises KeyboardInterrupt."""
@@ -52,7 +55,11 @@ class Keys:
         self._console.flush()
         sys.stderr.write(prompt)
         sys.stderr.flush()
-        line = self._stream.readline()
+        try:
+            line = self._stream.readline()
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")  # the terminal has echoed `^C` behind the prompt
+            raise
         if not self.terminal:
             sys.stderr.write(line if line.endswith("\n") else f"{line}\n")  # a log shows what was answered
         elif not line:

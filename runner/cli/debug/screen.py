@@ -24,7 +24,7 @@ from runner.cli.debug.paper import (
 from runner.records.completion import Completion
 from runner.records.failure import Failure
 from runner.records.limits import LIMIT_REASONS
-from runner.records.message import Message
+from runner.records.message import Message, text_of
 from runner.records.rollout import Outcome, RolloutRequest
 from runner.runtime.stepping import Request
 from runner.tools.toolbox import Answer
@@ -237,6 +237,9 @@ class Screen:
 
 
 def _key(message: Message) -> str:
+    """What makes a message known: an agent may send a tool's answer on without the name of the tool."""
+    if message.get("role") == "tool":
+        return json.dumps(["tool", message.get("tool_call_id"), text_of(message)])
     return json.dumps(message, sort_keys=True, default=str)
 
 

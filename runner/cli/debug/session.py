@@ -100,8 +100,10 @@ class Session:
         context.run(current_stop.set, stop)
         playing = run_rollout(self._live, request, person.listen, stepping=Stepping(person, self._clock))
         task = asyncio.get_running_loop().create_task(playing, context=context)
-        outcome = await task
-        self._screen.settle()
+        try:
+            outcome = await task
+        finally:
+            self._screen.settle()
         return outcome, person, left[0] if left else None
 
     def _print(self, outcome: Outcome) -> None:

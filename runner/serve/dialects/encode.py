@@ -19,6 +19,8 @@ _MAX_LISTED = 20
 _MAX_BITS = 4096
 """Whole numbers beyond this are longer than other readers, and Python itself, take as text."""
 _LEFT_OUT: Any = object()
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+"""Made once: `json.dumps` with words of its own makes one for each value."""
 UNFIT = (ValueError, TypeError, RecursionError)
 """What `strict` raises for what JSON cannot hold."""
 
@@ -33,7 +35,7 @@ def encode(value: Any) -> bytes:
 
 def strict(value: Any) -> bytes:
     """Compact JSON in UTF-8. Raises ValueError, TypeError or RecursionError for what JSON cannot hold."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def is_strict(value: Any) -> bool:

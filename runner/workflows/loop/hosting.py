@@ -29,12 +29,6 @@ _STOP_REASONS = {"stop": "final_answer", "length": "max_tokens", "max_tokens": "
 """The engine's words for finish reasons; others are kept. A loop says `max_tokens` of the whole rollout's tokens."""
 
 
-def is_loop(target: Any) -> bool:
-    """Whether `target` is an agent loop, a class or an instance, ours or of an installed SDK."""
-    kind = target if inspect.isclass(target) else type(target)
-    return any(each.__name__ == "RolloutAgentLoop" for each in kind.__mro__)
-
-
 @dataclass(frozen=True)
 class PreparedLoop:
     """Calling it gives the workflow of one rollout. `offered` are the tools of a request without content.

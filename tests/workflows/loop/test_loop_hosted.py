@@ -9,7 +9,8 @@ import pytest
 
 from runner.diag.diagnostic import ConfigError
 from runner.records.event import Logged
-from runner.records.failure import ModelGarbled, ModelRefused, ModelUnavailable
+from runner.records.failure import ModelGarbled, ModelRefused, ModelUnavailable, WorkflowError
+from runner.runtime.offered import offered_to
 
 HEAD = """
 from __future__ import annotations
@@ -339,6 +340,11 @@ async def run(self, ctx):
     model = project.Says([project.says("4")])
     assert play(project, body, row=row, model=model).reward == 1.0
     assert model.asked[0][1] == ["search"]
+    plan = project.build("", workflow=write(project, body))
+    assert plan.offered == ()
+    assert [spec.name for spec in offered_to(plan, plan.request(project.row(row), 0))] == ["search"]
+    with pytest.raises(WorkflowError, match="the tools cannot be listed: KeyError: 'tool'"):
+        offered_to(plan, plan.request(project.row(), 0))
     failed = play(project, body, row={"user_prompt": "q"})
     assert (failed.status, failed.stop_reason) == ("failed", "agent_error")
     assert "KeyError: 'tool'" in failed.failure.message

@@ -1,8 +1,7 @@
 """The entrypoint of a rollout, laid out as the SDK has it: the classes may come from files beside it."""
 
+from osmosis_ai.rollout import AgentWorkflow, AgentWorkflowConfig, AgentWorkflowContext
 from scoring import MathGrader
-
-from runner import AgentWorkflow, AgentWorkflowConfig, AgentWorkflowContext
 
 __all__ = ["MathGrader"]
 

@@ -1,6 +1,6 @@
 """The grader that the entrypoint imports."""
 
-from runner import Grader, GraderContext
+from osmosis_ai.rollout import Grader, GraderContext
 
 
 class MathGrader(Grader):
