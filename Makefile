@@ -32,7 +32,7 @@ test: lint
 
 BENCHMARKS := startup eval_rate in_flight rows transports chat_models servers serve_rate serve_accepts
 bench: setup-dev
-	@for name in startup eval_rate in_flight rows transports; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@failed=; for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || failed="$$failed $$name"; done; \
 		test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 setup: $(VENV)/.installed

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runner.records.rollout_sample import RolloutSample
     from runner.runtime.rollout import run_rollout
     from runner.sdk.create_app import create_app
+    from runner.sdk.llm_client import OsmosisLLMClient
     from runner.strands.agent import OsmosisStrandsAgent
     from runner.strands.model import OsmosisRolloutModel
     from runner.workflows.ambient import SampleSource, get_rollout_context
@@ -135,6 +136,7 @@ _HOME = {
     "OpenAIFunctionSchema": "runner.workflows.loop.tool_schemas",
     "OpenAIFunctionToolCall": "runner.workflows.loop.tool_schemas",
     "OpenAIFunctionToolSchema": "runner.workflows.loop.tool_schemas",
+    "OsmosisLLMClient": "runner.sdk.llm_client",
     "OsmosisRolloutError": "runner.workflows.loop.errors",
     "OsmosisRolloutModel": "runner.strands.model",
     "OsmosisServerError": "runner.workflows.loop.errors",
@@ -229,6 +231,7 @@ __all__ = [
     "OpenAIFunctionSchema",
     "OpenAIFunctionToolCall",
     "OpenAIFunctionToolSchema",
+    "OsmosisLLMClient",
     "OsmosisRolloutError",
     "OsmosisRolloutModel",
     "OsmosisServerError",

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from runner.workflows.typed import WorkflowMisfit
 from runner.workflows.workflow import AgentWorkflow
 
 
@@ -28,12 +29,17 @@ def adapt_agent(made: Any, make: Callable[[], Any]) -> AgentWorkflow[Any] | None
 
 
 def agent_maker(target: Any) -> Any:
-    """`target`, and for a subclass of the `Agent` of Strands a function that makes one."""
-    if "strands" not in sys.modules or not inspect.isclass(target):
+    """`target`, and for a subclass of the `Agent` of Strands a function that makes one.
+
+    Raises `WorkflowMisfit` for an agent that is made already.
+    """
+    if "strands" not in sys.modules:
         return target
     from strands import Agent
 
-    if not issubclass(target, Agent):
+    if isinstance(target, Agent):
+        raise WorkflowMisfit("it is an agent; name a function that makes one: each rollout needs its own")
+    if not (inspect.isclass(target) and issubclass(target, Agent)):
         return target
 
     @functools.wraps(target, updated=())

@@ -41,6 +41,7 @@ class Conversation:
 
     def answered(self, message: Message, reasoning: str | None) -> list[dict[str, Any]]:
         """The blocks of the model's new answer. Its calls are given ids where they have none of their own."""
+        self._turns += 1
         message = self._with_ids(message)
         said = text_of(message)
         blocks: list[dict[str, Any]] = [{"text": said}] if said else []
@@ -50,7 +51,6 @@ class Conversation:
             blocks.append({"toolUse": use})
         self._kept[_key({"role": "assistant", "content": blocks})] = [message]
         thought = [{"reasoningContent": {"reasoningText": {"text": reasoning}}}] if reasoning else []
-        self._turns += 1
         return [*thought, *blocks]
 
     def arguments(self, call_id: str) -> str | None:
@@ -79,13 +79,16 @@ class Conversation:
         named = []
         for index, call in enumerate(entries):
             name = call.get("id")
-            if not isinstance(name, str) or not name or name in seen or name in self._arguments:
-                # The same in every run of the same conversation, so that a recording still matches.
-                content = f"{self._turns}/{index}/{call['function']}".encode("utf-8", "surrogatepass")
-                name = f"call_{sha256(content).hexdigest()[:16]}"
+            if not isinstance(name, str) or not name or name in seen:
+                name = self._id(index, call["function"])
             seen.add(name)
             named.append(call if name == call.get("id") else {**call, "id": name})
         return {**message, "tool_calls": named}
+
+    def _id(self, index: int, function: Mapping[str, Any]) -> str:
+        """An id that is the same in every run of the same conversation, so that a recording still matches."""
+        content = f"{self._turns}/{index}/{function.get('name')}/{function.get('arguments')}"
+        return f"call_{sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _key(message: Mapping[str, Any]) -> str:

@@ -6,12 +6,14 @@ ids and retries are those of any other agent, and no call goes through litellm.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from strands.tools import convert_pydantic_to_tool_spec
 
+from runner.models.litellm import load as load_litellm
 from runner.records.completion import Completion, ToolSpec
 from runner.records.failure import RolloutError
 from runner.records.message import tool_calls_of
@@ -77,7 +79,7 @@ class OsmosisRolloutModel(LiteLLMModel):
                 "the model of this rollout has no address that litellm could ask: leave `through_litellm` out, or give "
                 "the RolloutContext a `chat_completions_url`"
             )
-        return LiteLLMModel(client, **self.config)
+        return ThreadedLiteLLMModel(client, **cast(Any, self.config))
 
     def _uncalled(self) -> NoReturn:
         raise NotImplementedError(
@@ -114,6 +116,22 @@ def _client(sample_id: str, context: RolloutContext) -> dict[str, Any]:
     client: dict[str, Any] = {"api_base": context.chat_completions_url, "api_key": context.api_key or "EMPTY"}
     # The engine's own headers win: a controller knows the sample by one name only.
     return {**client, "extra_headers": {**named, **context.headers}}
+
+
+class ThreadedLiteLLMModel(LiteLLMModel):
+    """litellm's own way, but the seconds that its import takes do not hold up everybody else's rollouts."""
+
+    async def stream(self, *arguments: Any, **keywords: Any) -> AsyncGenerator[Any, None]:
+        """As `LiteLLMModel.stream`."""
+        await asyncio.to_thread(load_litellm)
+        async for event in super().stream(*arguments, **keywords):
+            yield event
+
+    async def structured_output(self, *arguments: Any, **keywords: Any) -> AsyncGenerator[dict[str, Any], None]:
+        """As `LiteLLMModel.structured_output`."""
+        await asyncio.to_thread(load_litellm)
+        async for event in super().structured_output(*arguments, **keywords):
+            yield event
 
 
 class EngineModel(LiteLLMModel):

@@ -192,9 +192,9 @@ def test_no_line_is_wider_than_the_screen_and_long_texts_are_folded(folder: Path
     (folder / "rows.jsonl").write_text(json.dumps({"id": "one", "user_prompt": prompt, "q": "", "ground_truth": "w"}))
     with at_terminal(folder, "own.toml") as terminal:
         folded = terminal.until()
-        assert "more lines of" in folded and "m 0 shows all" in folded and "line 12" not in folded
+        assert "more lines, " in folded and "m 0 shows all" in folded and "line 12" not in folded
         whole = terminal.do("m 0\n")
-        assert "line 12" in whole and "line 29\\x1b[2J" in whole and "more lines of" not in whole
+        assert "line 12" in whole and "line 29\\x1b[2J" in whole and "more lines, " not in whole
         terminal.do("c\n", "ended › ")
         from runner.cli.debug.paper import columns
 

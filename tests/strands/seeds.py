@@ -124,7 +124,7 @@ class SearchWorkflow(AgentWorkflow[SearchWorkflowConfig]):
                 break
 '''
 
-TYPED = '''
+TYPED = """
 from osmosis_ai.rollout import (
     AgentWorkflow,
     AgentWorkflowConfig,
@@ -142,4 +142,4 @@ class ConfigurableWorkflow(AgentWorkflow[MyConfig]):
     async def run(self, ctx: AgentWorkflowContext[MyConfig]) -> None:
         max_iter = ctx.config.max_iterations if ctx.config else 10
         await ctx.chat([*ctx.prompt, {"role": "user", "content": str(max_iter)}], temperature=ctx.config.temperature)
-'''
+"""

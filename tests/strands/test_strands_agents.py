@@ -62,7 +62,7 @@ def test_the_placeholder_is_a_model_that_cannot_be_called() -> None:
         lambda: model.stream([]),
         lambda: model.structured_output(dict, []),
         lambda: model.update_config(params={}),
-        lambda: model.get_config(),
+        model.get_config,
         lambda: model.format_request([]),
         lambda: asyncio.run(model.count_tokens([])),
     ):
@@ -71,7 +71,8 @@ def test_the_placeholder_is_a_model_that_cannot_be_called() -> None:
     with pytest.raises(TypeError, match="takes no `model_id`"):
         OsmosisRolloutModel(model_id="openai/gpt-5.2")
     plain = model.for_sample("s", RolloutContext("http://cluster/v1", "key", "r7"))
-    assert type(plain) is litellm_model()
+    assert isinstance(plain, litellm_model())
+    assert not isinstance(plain, EngineModel)
     assert plain.get_config() == {"model_id": "openai/osmosis-rollout", "params": {"temperature": 1.0, "max_tokens": 5}}
     assert plain.client_args == {
         "api_base": "http://cluster/v1",
@@ -115,7 +116,9 @@ def test_limits_hold_for_tools_that_strands_runs(project: Any) -> None:
     outcome = play(project, "await agent.invoke_async()", calls, toml=toml)
     assert (outcome.status, outcome.stop_reason) == ("scored", "max_tool_calls")
     assert [span["status"] for span in outcome.sample.tool_spans] == ["ok", "ok", "ok"]
-    outcome = play(project, "await agent.invoke_async()", calls, toml='[limits]\nturns = 2\n[graders.a]\nkind = "exact"\n')
+    outcome = play(
+        project, "await agent.invoke_async()", calls, toml='[limits]\nturns = 2\n[graders.a]\nkind = "exact"\n'
+    )
     assert outcome.stop_reason == "max_turns"
     assert len(outcome.sample.calls) == 2
 
@@ -138,7 +141,9 @@ def test_an_answer_that_was_cut_off_is_a_limit_and_no_failure(project: Any) -> N
     says = project.says
     outcome = play(project, "await agent.invoke_async()", says("Thi", finish="length"))
     assert (outcome.status, outcome.stop_reason) == ("scored", "max_tokens")
-    body = "try:\n    await agent.invoke_async()\nexcept MaxTokensReachedException:\n    await agent.invoke_async('go on')"
+    body = (
+        "try:\n    await agent.invoke_async()\nexcept MaxTokensReachedException:\n    await agent.invoke_async('go on')"
+    )
     mended = play(project, body, says("Thi", finish="length"), says("4"))
     assert (mended.stop_reason, mended.reward) == ("final_answer", 1.0)
 
@@ -149,7 +154,10 @@ def test_a_conversation_that_was_too_long_is_shortened_or_ends_it(project: Any) 
            "ground_truth": "4"}  # fmt: skip
     outcome = play(project, "await agent.invoke_async()", overflow, says("4"), row=row)
     assert (outcome.stop_reason, outcome.reward) == ("final_answer", 1.0)
-    body = "agent.conversation_manager.reduce_context = lambda agent, e=None, **_: (_ for _ in ()).throw(e)\nawait agent.invoke_async()"
+    body = (
+        "def refuse(agent, e=None, **_):\n    raise e\n"
+        "agent.conversation_manager.reduce_context = refuse\nawait agent.invoke_async()"
+    )
     ended = play(project, body, overflow, row=row)
     assert (ended.status, ended.stop_reason) == ("scored", "context_overflow")
 
@@ -164,13 +172,16 @@ def test_a_model_that_does_not_answer(project: Any) -> None:
         "await again.invoke_async()\nreturn [{'role': 'assistant', 'content': '4'}]"
     )
     assert play(project, body, busy, project.says("4")).reward == 1.0
-    swallowed = "try:\n    await agent.invoke_async()\nexcept Exception:\n    return [{'role': 'assistant', 'content': '4'}]"
+    swallowed = (
+        "try:\n    await agent.invoke_async()\nexcept Exception:\n    return [{'role': 'assistant', 'content': '4'}]"
+    )
     assert play(project, swallowed, ModelUnavailable("gone")).status == "failed"
 
 
 def test_structured_output_both_ways(project: Any) -> None:
     says = project.says
-    old = "result = await agent.model.structured_output(Sum, agent.messages).__anext__()\nassert result['output'].total == 4"
+    ask = "await agent.model.structured_output(Sum, agent.messages).__anext__()"
+    old = f"result = {ask}\nassert result['output'].total == 4"
     model = project.Says([says("", ("Sum", '{"total": 4}'), finish="stop")])
     outcome = play(project, f"{old}\nreturn [{{'role': 'assistant', 'content': '4'}}]", model=model)
     assert outcome.reward == 1.0, outcome.failure
@@ -244,6 +255,5 @@ def test_litellms_own_way_is_a_switch_away(stage: Any) -> None:
         (seen,) = controller.chats
         assert seen.headers["x-sample-id"] == "main"
         assert seen.body["temperature"] == 0.5
-        assert "litellm" not in str(type(EngineModel))
 
     stage.run(test)

@@ -1,4 +1,4 @@
-"""The ambient context: found without being handed down, restored on leaving, and where a rollout's sample comes from."""
+"""The ambient context: found without being handed down, restored on leaving, and where a sample comes from."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_and_never_what_the_engine_says(project: Any, monkeypatch: pytest.Monkey
 
 def test_both_ways_to_ask_for_samples() -> None:
     class Agent:
-        messages = [{"role": "user", "content": "x"}]
+        messages = ({"role": "user", "content": "x"},)
 
     class Named(SampleSource):
         async def get_sample(self, name: str = "") -> RolloutSample:  # type: ignore[override]
@@ -125,7 +125,8 @@ def test_two_samples_are_one_too_many(project: Any) -> None:
 
 
 def test_unless_the_workflow_says_which_counts(project: Any) -> None:
-    body = 'context.register_agent("a", Agent())\ncontext.register_agent("b", Agent())\nreturn [{"role": "assistant", "content": "4"}]'
+    both = 'context.register_agent("a", Agent())\ncontext.register_agent("b", Agent())'
+    body = f'{both}\nreturn [{{"role": "assistant", "content": "4"}}]'
     assert play(project, body).reward == 1.0
 
 

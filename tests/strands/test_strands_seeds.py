@@ -32,7 +32,13 @@ def test_the_complete_example(project: Any) -> None:
     model = project.Says([says("", ("calculator", '{"expression":"6*7"}')), says("It is 42")])
     outcome = project.play(GRADED, workflow='agent = "./agents.py:MathAgentWorkflow"', row=ROW, model=model)
     assert (outcome.status, outcome.reward, outcome.stop_reason) == ("scored", 1.0, "final_answer")
-    assert [message["role"] for message in outcome.sample.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in outcome.sample.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert outcome.sample.messages[0]["content"] == "You are a math assistant. Use the calculator tool."
     assert outcome.sample.messages[3] == {"role": "tool", "tool_call_id": "c0", "content": "42"}
     (first, tools, sampling), (second, *_) = model.asked
@@ -92,9 +98,11 @@ def test_served(stage: Any, generation: int) -> None:
         assert len(controller.chats) == 8
         bodies = [seen.body for seen in controller.callbacks if seen.channel == "grader"]
         assert {seen.headers["x-sample-id"] for seen in controller.chats} == {"main"}
-        assert all(seen.body["temperature"] == 1.0 and seen.body["model"] == "osmosis-rollout" for seen in controller.chats)
+        assert all(
+            seen.body["temperature"] == 1.0 and seen.body["model"] == "osmosis-rollout" for seen in controller.chats
+        )
         for body in bodies:
             sample = body["sample"] if generation == 3 else body["samples"]["main"]
-            assert [message["role"] for message in sample["messages"]][0] == "system"
+            assert sample["messages"][0]["role"] == "system"
 
     stage.run(test)

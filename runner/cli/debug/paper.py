@@ -46,7 +46,7 @@ def indented(style: Style, text: str, *, whole: bool = False, how: str = "m N sh
         return [f"  {line}".rstrip() for line in lines]
     hidden = len(lines) - FOLD
     shown = [f"  {line}".rstrip() for line in (*lines[: FOLD - 4], "", *lines[-4:])]
-    shown[FOLD - 4] = style.dim(f"  … {hidden} more lines of {len(text):,} characters; {how}")
+    shown[FOLD - 4] = style.dim(f"  … {hidden} more lines, {len(text):,} characters in all; {how}")
     return shown
 
 

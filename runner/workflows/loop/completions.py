@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from pydantic import BaseModel
+from runner.workflows.loop.noun import Noun
 
 if TYPE_CHECKING:
     from runner.workflows.loop.result import RolloutMetrics
@@ -15,7 +15,7 @@ MessageDict: TypeAlias = dict[str, Any]
 """One chat message in OpenAI's form."""
 
 
-class CompletionsRequest(BaseModel):
+class CompletionsRequest(Noun):
     """The body of a chat call."""
 
     model: str = "default"
@@ -28,7 +28,7 @@ class CompletionsRequest(BaseModel):
     logprobs: bool = True
 
 
-class CompletionUsage(BaseModel):
+class CompletionUsage(Noun):
     """Tokens of one call."""
 
     prompt_tokens: int = 0
@@ -36,7 +36,7 @@ class CompletionUsage(BaseModel):
     total_tokens: int = 0
 
 
-class CompletionsChoice(BaseModel):
+class CompletionsChoice(Noun):
     """One answer of a call."""
 
     index: int = 0
@@ -44,7 +44,7 @@ class CompletionsChoice(BaseModel):
     finish_reason: str | None = "stop"
 
 
-class CompletionsResponse(BaseModel):
+class CompletionsResponse(Noun):
     """The answer to a chat call."""
 
     id: str

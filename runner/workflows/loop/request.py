@@ -6,8 +6,9 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
+from runner.workflows.loop.noun import Noun
 from runner.workflows.loop.result import RolloutMetrics
 from runner.workflows.loop.tool_schemas import OpenAIFunctionToolSchema
 
@@ -32,7 +33,7 @@ def get_max_metadata_size_bytes() -> int:
     return _most_metadata
 
 
-class RolloutRequest(BaseModel):
+class RolloutRequest(Noun):
     """One rollout as an agent loop sees it.
 
     `file_tools` is no part of the wire: the tools of the workflow's file, as OpenAI objects, for a loop that wants to
@@ -78,14 +79,14 @@ class RolloutRequest(BaseModel):
         return metadata
 
 
-class InitResponse(BaseModel):
+class InitResponse(Noun):
     """The answer to a start: the tools of this rollout."""
 
     rollout_id: str
     tools: list[OpenAIFunctionToolSchema] = Field(default_factory=list)
 
 
-class RolloutResponse(BaseModel):
+class RolloutResponse(Noun):
     """The completion that a training cluster is told."""
 
     rollout_id: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel
+from runner.workflows.loop.noun import Noun
 
 
 class RolloutStatus(StrEnum):
@@ -16,7 +16,7 @@ class RolloutStatus(StrEnum):
     ERROR = "ERROR"
 
 
-class RolloutMetrics(BaseModel):
+class RolloutMetrics(Noun):
     """What a rollout took. Latencies are in milliseconds."""
 
     total_latency_ms: float = 0.0

@@ -1,4 +1,4 @@
-"""What an agent loop looks like from outside: asked of every agent, so that only a file with a loop pays for hosting."""
+"""What an agent loop looks like from outside: asked of every agent, so that only a file with one pays for hosting."""
 
 from __future__ import annotations
 

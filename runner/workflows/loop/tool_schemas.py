@@ -9,12 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from runner.records.completion import ToolSpec
+from runner.workflows.loop.noun import Noun
 
 
-class _Open(BaseModel):
+class _Open(Noun):
     model_config = ConfigDict(extra="allow")
 
 
@@ -52,14 +53,14 @@ class OpenAIFunctionToolSchema(_Open):
     function: OpenAIFunctionSchema
 
 
-class OpenAIFunctionParsedSchema(BaseModel):
+class OpenAIFunctionParsedSchema(Noun):
     """A call as the model wrote it: `arguments` is text."""
 
     name: str
     arguments: str
 
 
-class OpenAIFunctionCallSchema(BaseModel):
+class OpenAIFunctionCallSchema(Noun):
     """A call whose arguments have been read."""
 
     name: str
@@ -78,7 +79,7 @@ class OpenAIFunctionCallSchema(BaseModel):
         return OpenAIFunctionCallSchema(name=parsed.name, arguments=arguments if fine else {}), not fine
 
 
-class OpenAIFunctionToolCall(BaseModel):
+class OpenAIFunctionToolCall(Noun):
     """A call with its id."""
 
     id: str
@@ -86,7 +87,7 @@ class OpenAIFunctionToolCall(BaseModel):
     function: OpenAIFunctionCallSchema
 
 
-class ToolResponse(BaseModel):
+class ToolResponse(Noun):
     """What a tool gave: text, images, videos."""
 
     text: str | None = None
