@@ -84,11 +84,11 @@ def with_starlette() -> Any:
 
 def with_our_app() -> Any:
     """Our whole face, key and all, before an engine that accepts everything."""
-    from runner.serve.access import Access
     from runner.serve.admission import Answer
-    from runner.serve.app import App
-    from runner.serve.body import BodyLimits
-    from runner.serve.routes import Face, routes
+    from runner.serve.http.access import Access
+    from runner.serve.http.app import App
+    from runner.serve.http.body import BodyLimits
+    from runner.serve.http.routes import Face, routes
 
     class Engine:
         draining = False
@@ -114,7 +114,7 @@ async def serve(kind: str, tuned: bool) -> None:
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
 
-    from runner.serve.server import hypercorn_config
+    from runner.serve.http.server import hypercorn_config
 
     stop, found, config = asyncio.Event(), listening(), Config()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from runner.runtime.rollout import run_rollout
     from runner.sdk.create_app import create_app
     from runner.sdk.llm_client import OsmosisLLMClient
+    from runner.sdk.serve_agent_loop import serve_agent_loop
     from runner.strands.agent import OsmosisStrandsAgent
     from runner.strands.model import OsmosisRolloutModel
     from runner.workflows.ambient import SampleSource, get_rollout_context
@@ -198,6 +199,7 @@ _HOME = {
     "reset_settings": "runner.workflows.loop.settings",
     "run_rollout": "runner.runtime.rollout",
     "serialize_tool_result": "runner.workflows.loop.tool_calls",
+    "serve_agent_loop": "runner.sdk.serve_agent_loop",
     "set_max_metadata_size_bytes": "runner.workflows.loop.request",
     "unregister_agent_loop": "runner.workflows.loop.registry",
     "validate_agent_loop": "runner.workflows.loop.validation",
@@ -294,6 +296,7 @@ __all__ = [
     "reset_settings",
     "run_rollout",
     "serialize_tool_result",
+    "serve_agent_loop",
     "set_max_metadata_size_bytes",
     "unregister_agent_loop",
     "validate_agent_loop",

@@ -29,7 +29,7 @@ def supervise(
     import asyncio
 
     from runner.cli.event_loop import run_async
-    from runner.serve.server import CannotServe, hypercorn_config, pid_file
+    from runner.serve.http.server import CannotServe, hypercorn_config, pid_file
     from runner.serve.workers.supervisor import Crowd, Supervisor
 
     sockets, lock = held

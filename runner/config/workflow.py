@@ -36,8 +36,8 @@ class WorkflowSection(Section):
     description: Annotated[str | None, OPERATION] = None
     """One sentence on what the agent is asked to do."""
     agent: Agent | None = None
-    """Who drives the model: `chat` (one answer), `tools` (calls tools until it answers), `strands` (the same by an agent
-    of Strands), or code of your own by reference. Default: `tools` if a tool is declared, else `chat`."""
+    """Who drives the model: `chat` (one answer), `tools` (calls tools until it answers), `strands` (the same by an
+    agent of Strands), or code of your own by reference. Default: `tools` if a tool is declared, else `chat`."""
     system: Text | None = None
     """The system prompt, a Jinja template over `row`, or `{ file = "…" }`. Default: `row.system_prompt` where the row
     has one, else none."""

@@ -35,7 +35,7 @@ Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
-_DRAIN = 30.0
+DRAIN = 30.0
 """Seconds that rollouts may go on after the server was asked to stop: `[serve] drain`."""
 
 log = logging.getLogger(__name__)
@@ -178,10 +178,11 @@ class LoopApp:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        house = self._house or await self._open()
+        house = self._house or await self.open()
         await house.app(_whole(scope), receive, send)
 
-    async def _open(self) -> House:
+    async def open(self) -> House:
+        """Open what serves; what is open already where it is."""
         if self._entering is None:
             self._entering = asyncio.Lock()
         async with self._entering:
@@ -202,7 +203,7 @@ class LoopApp:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
-            await self._open()
+            await self.open()
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
             return
@@ -221,7 +222,7 @@ class LoopApp:
         if house is None:
             return
         try:
-            await house.drain(_DRAIN)
+            await house.drain(DRAIN)
             if self._on_shutdown is not None:
                 await self._on_shutdown()
         finally:

@@ -19,17 +19,17 @@ from runner.models.chat import ChatModels
 from runner.models.connections import Connections
 from runner.models.model import Model
 from runner.models.retry import Retries
-from runner.serve.access import Access
 from runner.serve.admission import Policy
-from runner.serve.app import App
-from runner.serve.archive import Archive
-from runner.serve.archiving import Archiving
-from runner.serve.body import BodyLimits
-from runner.serve.delivery import CallbackPolicy, Deliveries
+from runner.serve.archive.archive import Archive
+from runner.serve.archive.archiving import Archiving
+from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries
 from runner.serve.dialects.auto import make_dialects
 from runner.serve.engine import Engine
+from runner.serve.http.access import Access
+from runner.serve.http.app import App
+from runner.serve.http.body import BodyLimits
+from runner.serve.http.routes import Chooser, Face, Plays, routes
 from runner.serve.playing import Player
-from runner.serve.routes import Chooser, Face, Plays, routes
 from runner.serve.start import Start
 from runner.serve.urls import UrlPolicy
 from runner.serve.vitals import Exposition, Health, Loaded

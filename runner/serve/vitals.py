@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from runner.serve.delivery import Deliveries
+from runner.serve.delivery.deliveries import Deliveries
 from runner.serve.engine import Engine, Load
 from runner.store.outbox import Outbox
 from runner.telemetry.metrics import Metrics

@@ -12,9 +12,9 @@ from runner.build.plan import Plan
 from runner.records.event import Listener
 from runner.records.rollout import Outcome
 from runner.serve.admission import Headers
-from runner.serve.archiving import Archiving
+from runner.serve.archive.archiving import Archiving
+from runner.serve.delivery.posting import Posted
 from runner.serve.played import Played
-from runner.serve.posting import Posted
 from runner.serve.start import Start
 from runner.telemetry.event_log import EventLog
 from runner.telemetry.listeners import listening

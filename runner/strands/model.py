@@ -79,7 +79,7 @@ class OsmosisRolloutModel(LiteLLMModel):
                 "the model of this rollout has no address that litellm could ask: leave `through_litellm` out, or give "
                 "the RolloutContext a `chat_completions_url`"
             )
-        return ThreadedLiteLLMModel(client, **cast(Any, self.config))
+        return ThreadedLiteLLMModel(client, **cast("Any", self.config))
 
     def _uncalled(self) -> NoReturn:
         raise NotImplementedError(

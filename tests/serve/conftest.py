@@ -22,7 +22,7 @@ from runner.build.plan import Plan, build
 from runner.config.load import load
 from runner.models.double_http import Connection, Request, response
 from runner.serve.house import House, Opening, open_house
-from runner.serve.server import hypercorn_config, listen
+from runner.serve.http.server import hypercorn_config, listen
 
 HEAD = """
 [workflow]

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from runner.serve.access import Access
 from runner.serve.admission import Answer
-from runner.serve.app import App
-from runner.serve.body import BodyLimits
 from runner.serve.engine import Selector
-from runner.serve.routes import Face, routes
-from runner.serve.server import Serving, listen, run_worker, url_of
+from runner.serve.http.access import Access
+from runner.serve.http.app import App
+from runner.serve.http.body import BodyLimits
+from runner.serve.http.routes import Face, routes
+from runner.serve.http.server import Serving, listen, run_worker, url_of
 from runner.serve.start import Refused
 
 
@@ -89,8 +89,8 @@ def make_app(engine: FakeEngine, key: str | None = None, limits: BodyLimits | No
 @asynccontextmanager
 async def serving(app: App, **hypercorn: Any) -> AsyncIterator[int]:
     """Our app behind hypercorn on a free port, without the signals of a whole process."""
-    from runner.serve.server import hypercorn_config
-    from runner.serve.worker import serve
+    from runner.serve.http.server import hypercorn_config
+    from runner.serve.http.worker import serve
 
     sockets = listen("127.0.0.1", 0)
     over = asyncio.Event()

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.serve.access import Access
-from runner.serve.body import BodyLimits
+from runner.serve.http.access import Access
+from runner.serve.http.body import BodyLimits
 
 _SPEC = importlib.util.spec_from_file_location("serve_served", Path(__file__).with_name("served.py"))
 assert _SPEC is not None and _SPEC.loader is not None

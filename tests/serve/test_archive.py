@@ -17,11 +17,11 @@ from runner.records.artifacts import artifacts_at, artifacts_folder
 from runner.records.completion import ToolSpec
 from runner.records.failure import Failure
 from runner.records.rollout import Outcome, RolloutRequest, Sample
-from runner.serve.ack_report import MAX_BYTES, Report, SampleReport
-from runner.serve.archive import Archive, report_of
-from runner.serve.atif import check, dump, plain, steps_of
+from runner.serve.archive.ack_report import MAX_BYTES, Report, SampleReport
+from runner.serve.archive.archive import Archive, report_of
+from runner.serve.archive.atif import check, dump, plain, steps_of
+from runner.serve.archive.trajectory import trajectory_of
 from runner.serve.start import Chat, Start
-from runner.serve.trajectory import trajectory_of
 from runner.workflows.workflow import AgentWorkflowContext
 
 AGENT = {"name": "osmosis-run", "version": "1"}

@@ -170,7 +170,7 @@ from contextlib import asynccontextmanager
 from runner.build.plan import build
 from runner.config.load import load
 from runner.serve.house import Opening, open_house
-from runner.serve.server import Serving, listen, run_worker
+from runner.serve.http.server import Serving, listen, run_worker
 plan = build(load(Path(sys.argv[1])))
 sockets = listen("127.0.0.1", 0)
 def ready():

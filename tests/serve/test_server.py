@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from runner.serve.server import CannotServe, hypercorn_config, listen, url_of
+from runner.serve.http.server import CannotServe, hypercorn_config, listen, url_of
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.serve.plain import read_plain
+from runner.serve.http.plain import read_plain
 
 _SPEC = importlib.util.spec_from_file_location("short_way_served", Path(__file__).with_name("served.py"))
 assert _SPEC is not None and _SPEC.loader is not None

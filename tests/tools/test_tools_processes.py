@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from runner.records.completion import Caller, ToolSpec
-from runner.serve.loop import loop_factory
+from runner.serve.http.loop import loop_factory
 from runner.tools.callable import CallableTool
 from runner.tools.tool import ToolScope
 

@@ -100,7 +100,7 @@ def _plan(workflow: Path, profile: str | None, overrides: Sequence[str], setting
 
 
 def _sockets(section: ServeSection) -> list[socket.socket]:
-    from runner.serve.server import BACKLOG, listen
+    from runner.serve.http.server import BACKLOG, listen
 
     try:
         return listen(section.host, section.port, section.hypercorn.get("backlog", BACKLOG))
@@ -111,8 +111,8 @@ def _sockets(section: ServeSection) -> list[socket.socket]:
 def _opening(plan: Plan, log: Path | None) -> Opening:
     """What the environment adds to the file, whose [env] is in it by now. Raises `CommandError` for a useless key."""
     from runner import __version__
-    from runner.serve.access import Access
     from runner.serve.house import Opening
+    from runner.serve.http.access import Access
 
     config, key = plan.config, None
     if config.serve.api_key is not None:
@@ -129,7 +129,7 @@ def _opening(plan: Plan, log: Path | None) -> Opening:
 def _serve(plan: Plan, opening: Opening, held: tuple[list[socket.socket], RunLock], shell: Console) -> tuple[int, int]:
     """Serve until a signal, with one process or several: the exit code, and how many rollouts are left unfinished."""
     from runner.config.hypercorn import hypercorn_settings
-    from runner.serve.server import url_of
+    from runner.serve.http.server import url_of
 
     section, hypercorn = plan.config.serve, hypercorn_settings(plan.config)
     url = url_of(held[0][0], hypercorn)
@@ -179,8 +179,8 @@ def _run(
     from runner.cli.event_loop import run_async
     from runner.config.hypercorn import hypercorn_settings
     from runner.serve.house import open_house
-    from runner.serve.loop import loop_factory
-    from runner.serve.server import CannotServe, Serving, run_worker
+    from runner.serve.http.loop import loop_factory
+    from runner.serve.http.server import CannotServe, Serving, run_worker
     from runner.telemetry.logs import configure
 
     opened: list[House] = []

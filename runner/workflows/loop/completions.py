@@ -47,14 +47,14 @@ class CompletionsChoice(Noun):
 class CompletionsResponse(Noun):
     """The answer to a chat call."""
 
-    id: str
+    id: str = ""
     object: str = "chat.completion"
     created: int = 0
     model: str = "default"
     choices: list[CompletionsChoice]
     usage: CompletionUsage | None = None
     token_ids: list[int] | None = None
-    logprobs: list[float] | None = None
+    logprobs: Any = None
     prompt_token_ids: list[int] | None = None
 
 

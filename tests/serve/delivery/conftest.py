@@ -16,7 +16,7 @@ import pytest
 
 from runner.models.connections import Connections
 from runner.models.double_http import Connection, Request, response
-from runner.serve.delivery import CallbackPolicy, Deliveries, Posted
+from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries, Posted
 from runner.store.outbox import Accepted, Delivery, Outbox, Owed, Verdict
 
 QUICK = CallbackPolicy(timeout=0.3, base_wait=0.01, max_wait=0.05, absence=0.3, ack_wait=0.1)

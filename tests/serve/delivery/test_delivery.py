@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runner.serve.reading import trajectory
+from runner.serve.delivery.reading import trajectory
 
 
 def test_a_callback_is_posted_with_its_key_and_acknowledged(desk: Any) -> None:

@@ -262,7 +262,7 @@ SERVER = """
     import asyncio, sys, time
     from pathlib import Path
     from runner.models.connections import Connections
-    from runner.serve.delivery import CallbackPolicy, Deliveries
+    from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries
     from runner.store.outbox import Accepted, Delivery, Outbox, Owed, Verdict
 
     async def main(path, base, rollouts, prefix):

@@ -237,7 +237,7 @@ async def served(app: Any) -> AsyncIterator[int]:
     """The port of `app`, run by an ASGI server with a lifespan."""
     from hypercorn.asyncio import serve
 
-    from runner.serve.server import hypercorn_config, listen
+    from runner.serve.http.server import hypercorn_config, listen
 
     sockets, over = listen("127.0.0.1", 0), asyncio.Event()
     task = asyncio.ensure_future(serve(app, hypercorn_config({}, sockets), shutdown_trigger=over.wait, mode="asgi"))  # type: ignore[arg-type]
@@ -402,5 +402,66 @@ def test_settings_of_the_client_reach_the_calls(stage: Any, tmp_path: Path, seed
             await controller.until(1)
         (ended,) = [seen.body for seen in controller.acked]
         assert (ended["status"], ended["finish_reason"], len(controller.chats)) == ("ERROR", "error", 2)
+
+    stage.run(test)
+
+
+def test_serve_agent_loop_serves_until_a_signal(stage: Any, tmp_path: Path, seed: Seed) -> None:
+    (tmp_path / "calculator.py").write_text(ours(seed("calculator")))
+    code = "from runner import serve_agent_loop; from calculator import agent_loop; import sys\n"
+    code += "sys.exit(serve_agent_loop(agent_loop, host='127.0.0.1', port=0))"
+    started = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    assert started.stderr is not None
+    port = int(started.stderr.readline().split("127.0.0.1:")[1].split(";")[0])
+    key = started.stdout.readline().strip()
+    assert key.startswith("osm_rollout_")
+
+    async def test() -> None:
+        controller = await stage.controller(adds)
+        more = {"metadata": {"ground_truth": "8"}, "completion_params": {"temperature": 0.5}}
+        path, body = controller.start_of("r1", 1, **more)
+        assert (await _post(port, path, body, "wrong"))[0] == 401
+        assert (await _post(port, path, body, key))[0] == 202
+        await controller.until(1, "r1")
+        check_calculator(controller, "r1")
+
+    try:
+        stage.run(test)
+    finally:
+        started.terminate()
+        said = started.communicate(timeout=20)
+    assert started.returncode == 0, said
+    assert key not in said[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"local_debug": True, "api_key": "k"}, "local_debug"), ({"reload": True}, "--reload"),
+     ({"host": "256.0.0.1"}, "cannot serve at"), ({"log_level": "loud"}, "no log level")],
+)  # fmt: skip
+def test_serve_agent_loop_refuses_what_cannot_be(
+    tmp_path: Path, seed: Seed, options: dict[str, Any], words: str
+) -> None:
+    loop = imported(tmp_path, seed("calculator"), "unserved.py").agent_loop
+    with pytest.raises(runner.ServeError, match=words):
+        runner.serve_agent_loop(loop, **options)
+    with pytest.raises(runner.AgentLoopValidationError, match="MISSING_NAME"):
+        runner.serve_agent_loop(object())
+
+
+def test_a_loop_answers_every_generation(stage: Any, seed: Seed) -> None:
+    stage.write("every_server.py", seed("calculator"))
+
+    async def test() -> None:
+        controller = await stage.controller(adds)
+        async with stage.serving("", workflow='agent = "./every_server.py:agent_loop"') as server:
+            reply = await server.start(controller.start_of("r3", 3, label="8"))
+            assert reply.status in (200, 202), reply
+            await controller.until(2, "r3")
+        assert controller.told("r3") == [("completion", "success", None), ("grader", "success", 1.0)]
+        assert [tool["function"]["name"] for tool in controller.chats[0].body["tools"]] == ["add", "multiply"]
 
     stage.run(test)

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from runner.models.connections import Connections
 from runner.models.transport import TransportError
-from runner.serve.reading import HEARD, MAX_ACK, Reading, read
+from runner.serve.delivery.reading import HEARD, MAX_ACK, Reading, read
 from runner.store.outbox import Owed
 
 Result: TypeAlias = Literal["acknowledged", "retry", "abandoned"]

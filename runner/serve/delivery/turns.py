@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from random import Random
 
 from runner.models.retry import Clock, Timer
-from runner.serve.backoff import Backoff
-from runner.serve.origins import Origin
-from runner.serve.owing import Lane
-from runner.serve.posting import CallbackPolicy
+from runner.serve.delivery.backoff import Backoff
+from runner.serve.delivery.origins import Origin
+from runner.serve.delivery.owing import Lane
+from runner.serve.delivery.posting import CallbackPolicy
 
 
 class Turns:

@@ -10,8 +10,8 @@ from typing import Any
 
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
-from runner.serve.ack_report import Report, SampleReport
-from runner.serve.atif import VERSION, plain, steps_of, usage_metrics
+from runner.serve.archive.ack_report import Report, SampleReport
+from runner.serve.archive.atif import VERSION, plain, steps_of, usage_metrics
 from runner.serve.start import Start
 
 _SUMS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from runner.models.retry import Clock
-from runner.serve.backoff import Backoff
-from runner.serve.origins import Origin
-from runner.serve.owing import Lane, Owing
-from runner.serve.posting import CallbackPolicy, Posted, Result, Tried
+from runner.serve.delivery.backoff import Backoff
+from runner.serve.delivery.origins import Origin
+from runner.serve.delivery.owing import Lane, Owing
+from runner.serve.delivery.posting import CallbackPolicy, Posted, Result, Tried
 
 
 class Judge:

@@ -17,10 +17,10 @@ from typing import Any
 from runner.records.completion import ToolSpec
 from runner.records.file_name import segment
 from runner.records.rollout import Outcome
-from runner.serve.ack_report import Report, report_of
-from runner.serve.atif import dump, plain
+from runner.serve.archive.ack_report import Report, report_of
+from runner.serve.archive.atif import dump, plain
+from runner.serve.archive.trajectory import trajectory_of
 from runner.serve.start import Start
-from runner.serve.trajectory import trajectory_of
 
 __all__ = ["Archive", "Report", "report_of"]
 

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from runner.serve.admission import Answer
-from runner.serve.app import Request, Route, json_answer
-from runner.serve.body import BodyLimits, decoded, too_deep
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.engine import Selector
-from runner.serve.openapi import docs_page, document
+from runner.serve.http.app import Request, Route, json_answer
+from runner.serve.http.body import BodyLimits, decoded, too_deep
+from runner.serve.http.openapi import docs_page, document
 from runner.serve.start import Refused
 from runner.serve.urls import field_error
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from runner.serve.backoff import Backoff
-from runner.serve.owing import Lane
+from runner.serve.delivery.backoff import Backoff
+from runner.serve.delivery.owing import Lane
 
 TRIP = 8
 """Failures in a row, with no answer between: even where three posts in ten fail it is no accident."""

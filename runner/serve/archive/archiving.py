@@ -13,9 +13,9 @@ from pathlib import Path
 
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
-from runner.serve.archive import Archive, Report, report_of
+from runner.serve.archive.archive import Archive, Report, report_of
+from runner.serve.delivery.posting import Posted
 from runner.serve.played import Played
-from runner.serve.posting import Posted
 from runner.serve.start import Start
 
 _REMEMBERED = 2000

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote_to_bytes
 from wsgiref.handlers import format_date_time
 
-from runner.serve.access import Access
 from runner.serve.admission import Answer
-from runner.serve.body import Gone, Incoming, Message, Receive
+from runner.serve.http.access import Access
+from runner.serve.http.body import Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.serve.app import App
+from runner.serve.http.app import App
 
 if TYPE_CHECKING:
     from hypercorn.config import Config
@@ -198,7 +198,7 @@ def _collect_in_small_steps() -> None:
 
 
 async def _serve(house: House, config: Config, serving: Serving, asked: asyncio.Event) -> int:
-    from runner.serve.worker import serve
+    from runner.serve.http.worker import serve
 
     over = asyncio.Event()
     served = asyncio.ensure_future(serve(house.app, config, over.wait))

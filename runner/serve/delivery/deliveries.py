@@ -15,12 +15,12 @@ from typing import Any
 
 from runner.models.connections import Connections
 from runner.models.retry import Clock, SystemClock
-from runner.serve.judging import Judge, describe
-from runner.serve.origins import Origin
-from runner.serve.owing import Bodies, Lane, Owing, origin_of
-from runner.serve.posting import NOTHING, CallbackPolicy, Posted, Tried, post
-from runner.serve.reading import UNUSABLE, Reading
-from runner.serve.turns import Turns
+from runner.serve.delivery.judging import Judge, describe
+from runner.serve.delivery.origins import Origin
+from runner.serve.delivery.owing import Bodies, Lane, Owing, origin_of
+from runner.serve.delivery.posting import NOTHING, CallbackPolicy, Posted, Tried, post
+from runner.serve.delivery.reading import UNUSABLE, Reading
+from runner.serve.delivery.turns import Turns
 from runner.store.errors import StoreError
 from runner.store.outbox import Delivery, Outbox
 

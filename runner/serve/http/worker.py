@@ -19,9 +19,9 @@ from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 
-from runner.serve.accepting import Acceptor
-from runner.serve.app import App
-from runner.serve.plain import MAX_RECV, Exchange, read_plain, scope_of
+from runner.serve.http.accepting import Acceptor
+from runner.serve.http.app import App
+from runner.serve.http.plain import MAX_RECV, Exchange, read_plain, scope_of
 
 _CANCEL_WAIT = 1.0
 """Seconds that connections get to end once their grace is over and they are cut off."""

@@ -1,0 +1,1 @@
+"""What is owed to controllers is posted, in order and at least once, until it is acknowledged or given up."""
