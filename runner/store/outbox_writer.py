@@ -56,8 +56,12 @@ class Writer:
                 raise StoreError(f"{self._path}: the outbox is closed")
             self._waiting.append(task)
             told, self._told = self._told, True
-        if not told:  # once for all that this turn of the loop brings: waking a thread costs more than a task
+        if told:
+            return
+        try:  # once for all that this turn of the loop brings: waking a thread costs more than a task
             get_running_loop().call_soon(self._tell_writer)
+        except RuntimeError:  # no loop is running: nobody else will bring anything
+            self._tell_writer()
 
     def play(self, task: Task) -> Future[Any]:
         """Have a task written; done when it is on disk, or failed with a `StoreError`."""
