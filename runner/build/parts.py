@@ -51,4 +51,5 @@ def assemble(site: Site) -> Parts:
 def _set_environment(site: Site) -> None:
     """`[env]`, before any user code is imported; what the process already has wins."""
     for name, value in site.config.env.items():
-        os.environ.setdefault(name, value)
+        if name and "=" not in name and "\0" not in name + value:  # the others are findings of the check
+            os.environ.setdefault(name, value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -24,7 +25,7 @@ class Conversation:
     """The messages of one agent, as chat messages and as blocks."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[Message]] = {}
+        self._kept: defaultdict[str, list[list[Message]]] = defaultdict(list)
         self._arguments: dict[str, str] = {}
         self._turns = 0
 
@@ -36,7 +37,7 @@ class Conversation:
             taken = [waiting.pop(0)]
             while waiting and taken[0].get("role") == "tool" and waiting[0].get("role") == "tool":
                 taken.append(waiting.pop(0))
-            self._kept[_key(made)] = in_chat_form(taken)
+            self._kept[_key(made)].append(in_chat_form(taken))
         return blocks
 
     def answered(self, message: Message, reasoning: str | None) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ class Conversation:
             self._arguments[call.id] = call.arguments
             use = {"toolUseId": call.id, "name": call.name, "input": arguments_of(call.arguments)}
             blocks.append({"toolUse": use})
-        self._kept[_key({"role": "assistant", "content": blocks})] = [message]
+        self._kept[_key({"role": "assistant", "content": blocks})].append([message])
         thought = [{"reasoningContent": {"reasoningText": {"text": reasoning}}}] if reasoning else []
         return [*thought, *blocks]
 
@@ -65,9 +66,13 @@ class Conversation:
         if system:
             text = system if isinstance(system, str) else [dict(block) for block in system]
             made += to_chat({"role": "system", "content": [{"text": text}] if isinstance(text, str) else text})
+        seen: Counter[str] = Counter()
         for message in messages:
-            kept = self._kept.get(_key(message))
-            made += to_chat(message) if kept is None else kept
+            key = _key(message)
+            kept = self._kept.get(key)
+            # What was said twice may have been said in two ways: the first stands for the first.
+            made += to_chat(message) if kept is None else kept[min(seen[key], len(kept) - 1)]
+            seen[key] += 1
         return made
 
     def _with_ids(self, message: Message) -> Message:

@@ -157,11 +157,14 @@ CASES = [
     ),
     ('[limits]\ntime = "10s"\n', []),
     (
-        '[limits]\ngrader_time = "10m"\n',
+        '[env]\nFINE = "a=b"\n"A=B" = "x"\nNUL = "a\\u0000b"\n',
         [
-            "W 6:15 limits-conflict: `limits.grader_time` is 10m, and `limits.time` ends the rollout after 5m | at most 5m"
+            "7:1 bad-value: `'A=B'` cannot name a variable: no system takes one that is empty or holds `=` or a zero "
+            "byte | give it another name",
+            "8:7 bad-value: the value of `NUL` holds a zero byte, and no variable can | take it out",
         ],
     ),
+    ('[limits]\ngrader_time = "10m"\n', []),  # graders begin when the agent has ended: they have time of their own
     (
         "[limits]\ntotal_tokens = 100\n[sampling]\nmax_tokens = 200\n",
         [

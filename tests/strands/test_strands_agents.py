@@ -257,3 +257,50 @@ def test_litellms_own_way_is_a_switch_away(stage: Any) -> None:
         assert seen.body["temperature"] == 0.5
 
     stage.run(test)
+
+
+def test_the_rows_system_prompt_stays_behind_the_agents_own(project: Any) -> None:
+    model = project.Says([project.says("4")])
+    row = {"system_prompt": "The row's.", "user_prompt": "q", "ground_truth": "4"}
+    body = "own = made(ctx, name='b', system_prompt='The agent\\'s.')\nawait own.invoke_async()\nctx.log_event('done')"
+    outcome = play(
+        project, f"{body}\nreturn ctx.prompt[:0] + [{{'role': 'assistant', 'content': '4'}}]", model=model, row=row
+    )
+    assert outcome.reward == 1.0, outcome.failure
+    assert [message["content"] for message in model.asked[0][0]] == ["The agent's.", "The row's.", "q"]
+
+
+def test_time_ends_an_agent_in_the_middle_of_its_tool(project: Any) -> None:
+    body = (
+        "import asyncio\n"
+        "@tool\nasync def sleep() -> str:\n    'Sleep.'\n    await asyncio.sleep(60)\n"
+        "slow = OsmosisStrandsAgent(name='s', model=OsmosisRolloutModel(), tools=[sleep], messages=ctx.prompt)\n"
+        "await slow.invoke_async()"
+    )
+    toml = '[limits]\ntime = "300ms"\n[graders.answer]\nkind = "exact"\n'
+    outcome = play(project, body, project.says("", ("sleep", "{}")), toml=toml)
+    assert (outcome.status, outcome.failure.kind) == ("failed", "rollout_timeout")
+    assert outcome.timing["total"] < 5.0
+
+
+def test_two_agents_of_which_one_counts(project: Any) -> None:
+    body = "other = made(ctx, name='b')\nawait agent.invoke_async()\nawait other.invoke_async()"
+    outcome = play(project, body, project.says("3"), project.says("4"))
+    assert (outcome.status, outcome.failure.kind) == ("failed", "many_samples")
+    said = play(project, f"{body}\nreturn (await agent.get_sample()).messages", project.says("4"), project.says("3"))
+    assert said.reward == 1.0
+
+
+def test_a_tool_that_ends_the_rollout_ends_the_agent(project: Any) -> None:
+    """A tool of the file says that it cannot go on: no further call is paid for."""
+    project.write("tools.py", """
+        from runner.records.failure import ToolError
+
+        def lost() -> str:
+            raise ToolError("the database is gone")
+    """)  # fmt: skip
+    model = project.Says([project.says("", ("lost", "{}")), project.says("4")])
+    toml = '[tools.lost]\ncall = "./tools.py:lost"\ndescription = "x"\n[graders.answer]\nkind = "exact"\n'
+    outcome = project.play(toml, workflow='agent = "strands"', model=model)
+    assert (outcome.status, outcome.failure.boundary) == ("failed", "tool")
+    assert len(model.asked) == 1

@@ -8,14 +8,11 @@ from runner.diag.diagnostic import Path
 
 
 def check_limits(check: Checking) -> None:
-    """`[limits]` against itself, against the tools, the graders, the model and `[sampling]`."""
+    """`[limits]` against itself, against the tools, the model and `[sampling]`. Graders have time of their own."""
     config = check.config
     _within(check, ("limits", "tool_time"), config.limits.tool_time)
-    _within(check, ("limits", "grader_time"), config.limits.grader_time, warning=True)
     for name, tool in config.tools.items():
         _within(check, ("tools", name, "timeout"), tool.timeout)
-    for name, grader in config.graders.items():
-        _within(check, ("graders", name, "timeout"), grader.timeout, warning=True)
     if config.model is not None:
         _within(check, ("model", "timeout"), config.model.timeout, warning=True)
     _tokens(check)

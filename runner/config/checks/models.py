@@ -64,7 +64,15 @@ def _variables(path: Path, model: ModelSection) -> list[tuple[str, Path]]:
 
 def _env(check: Checking) -> None:
     for name, value in check.config.env.items():
-        if value and looks_secret((name,)):
+        if not name or "=" in name or "\0" in name:
+            message = (
+                f"`{name!r:.60}` cannot name a variable: no system takes one that is empty or holds `=` or a zero byte"
+            )
+            check.report("bad-value", ("env", name), message, "give it another name", key=True)
+        elif "\0" in value:
+            message = f"the value of `{name}` holds a zero byte, and no variable can"
+            check.report("bad-value", ("env", name), message, "take it out")
+        elif value and looks_secret((name,)):
             message = f"`{name}` in `[env]` looks like a secret in the file"
             label = "set it in the environment and name it in `[secrets] required`"
             check.warn("secret-in-file", ("env", name), message, label, key=True)
