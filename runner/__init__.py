@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from runner.sdk.serve_agent_loop import serve_agent_loop
     from runner.strands.agent import OsmosisStrandsAgent
     from runner.strands.model import OsmosisRolloutModel
+    from runner.strands.tools import strands_tools
     from runner.workflows.ambient import SampleSource, get_rollout_context
     from runner.workflows.loop.agent_loop import RolloutAgentLoop
     from runner.workflows.loop.completions import (
@@ -201,6 +202,7 @@ _HOME = {
     "serialize_tool_result": "runner.workflows.loop.tool_calls",
     "serve_agent_loop": "runner.sdk.serve_agent_loop",
     "set_max_metadata_size_bytes": "runner.workflows.loop.request",
+    "strands_tools": "runner.strands.tools",
     "unregister_agent_loop": "runner.workflows.loop.registry",
     "validate_agent_loop": "runner.workflows.loop.validation",
 }
@@ -298,6 +300,7 @@ __all__ = [
     "serialize_tool_result",
     "serve_agent_loop",
     "set_max_metadata_size_bytes",
+    "strands_tools",
     "unregister_agent_loop",
     "validate_agent_loop",
 ]

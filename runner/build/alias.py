@@ -67,14 +67,13 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__version__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        try:
-            return getattr(import_module("runner"), name)
-        except AttributeError:
-            known = f"{self.__name__}.{name}"
-            if known in _MODULES:
-                return import_module(known)
-            text = f"osmosis-run has no {name!r} for {self.__name__!r}; install the package osmosis-ai to have its own"
-            raise AttributeError(text) from None
+        if f"{self.__name__}.{name}" in _MODULES:
+            return import_module(f"{self.__name__}.{name}")
+        door = import_module("runner")
+        if name in door.__all__:  # and not the folders of our own, which are attributes of it, too
+            return getattr(door, name)
+        text = f"osmosis-run has no {name!r} for {self.__name__!r}; install the package osmosis-ai to have its own"
+        raise AttributeError(text)
 
     def __dir__(self) -> list[str]:
         return dir(import_module("runner"))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -44,6 +45,10 @@ def build_strands(site: Site) -> StrandsMaker | None:
             near = get_close_matches(key, _KEYS, n=1)
             label = f"did you mean `{near[0]}`?" if near else "it takes `conversation_manager` and `hooks`"
             site.add("unknown-key", f'the agent "strands" has no `{key}`', ("workflow", "config", key), label=label)
+    if site.imports and find_spec("strands") is None:
+        message, cure = "the agent `strands` needs the package strands-agents", "`pip install strands-agents`"
+        site.add("import-failed", message, ("workflow", "agent"), label=cure)
+        return None
     manager = _manager(site, table.get("conversation_manager"))
     hooks = _hooks(site, table.get("hooks", []))
     return StrandsMaker(manager, tuple(hooks)) if site.report.errors == before else None

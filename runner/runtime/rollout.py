@@ -34,7 +34,7 @@ from runner.tools.processes import Processes
 from runner.tools.tool import ToolScope
 from runner.workflows.ambient import play
 from runner.workflows.terms import Terms
-from runner.workflows.workflow import AgentWorkflowContext, AgentWorkflowOutput
+from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext, AgentWorkflowOutput
 
 _WORKFLOW = boundary("workflow", "agent_error")
 
@@ -177,7 +177,7 @@ class _Rollout:
         try:
             with _WORKFLOW:
                 workflow = self._live.plan.make_workflow()
-                output = await play(workflow, self._context(workflow.config, driver, resources))
+                output = await play(workflow, self._context(workflow, driver, resources))
         except (RolloutError, Attributed) as error:
             return self._stopped_by(error, driver.broken)
         ended = _read_output(output)
@@ -203,17 +203,20 @@ class _Rollout:
             raise WorkflowError(f"LimitReached was raised by the code itself, no limit fired: {error}") from error
         raise error
 
-    def _context(self, config: Any, driver: RolloutDriver, resources: Mapping[str, Any]) -> AgentWorkflowContext[Any]:
+    def _context(
+        self, workflow: AgentWorkflow[Any], driver: RolloutDriver, resources: Mapping[str, Any]
+    ) -> AgentWorkflowContext[Any]:
         request = self._request
+        label = request.label if getattr(workflow, "sees_label", False) else None
         return AgentWorkflowContext(
             prompt=[_own(message) for message in request.prompt],
-            config=config,
+            config=workflow.config,
             metadata=request.row,
             rollout_id=request.rollout_id,
             attempt=request.attempt,
             driver=driver,
             resources=resources,
-            terms=Terms(driver.sampling, self._limits, request.label),
+            terms=Terms(driver.sampling, self._limits, label),
         )
 
     def _failed(self, failure: Failure) -> Outcome:

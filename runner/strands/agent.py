@@ -50,8 +50,10 @@ class OsmosisStrandsAgent(Agent):
         if isinstance(model, EngineModel) and context.driver is not None:
             self.hooks.add_hook(Watched(context.driver, model.conversation))
 
-    async def get_sample(self, name: str = "main") -> RolloutSample:
-        """The whole conversation in chat form, the system prompt first."""
+    async def get_sample(self, name: str = "main") -> RolloutSample | None:
+        """The whole conversation in chat form, the system prompt first; None for an agent that was never asked."""
+        if isinstance(self.model, EngineModel) and not self.model.conversation.turns:
+            return None
         return RolloutSample(messages=conversation_of(self), id=name)
 
 

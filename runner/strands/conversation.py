@@ -27,7 +27,8 @@ class Conversation:
     def __init__(self) -> None:
         self._kept: defaultdict[str, list[list[Message]]] = defaultdict(list)
         self._arguments: dict[str, str] = {}
-        self._turns = 0
+        self.turns = 0
+        """How often the model has answered."""
 
     def begin(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """The blocks of the messages that a conversation starts with."""
@@ -42,7 +43,7 @@ class Conversation:
 
     def answered(self, message: Message, reasoning: str | None) -> list[dict[str, Any]]:
         """The blocks of the model's new answer. Its calls are given ids where they have none of their own."""
-        self._turns += 1
+        self.turns += 1
         message = self._with_ids(message)
         said = text_of(message)
         blocks: list[dict[str, Any]] = [{"text": said}] if said else []
@@ -92,7 +93,7 @@ class Conversation:
 
     def _id(self, index: int, function: Mapping[str, Any]) -> str:
         """An id that is the same in every run of the same conversation, so that a recording still matches."""
-        content = f"{self._turns}/{index}/{function.get('name')}/{function.get('arguments')}"
+        content = f"{self.turns}/{index}/{function.get('name')}/{function.get('arguments')}"
         return f"call_{sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 

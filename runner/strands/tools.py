@@ -11,17 +11,16 @@ from strands.types.tools import AgentTool
 from runner.records.completion import ToolSpec
 from runner.records.message import ToolCall, text_of
 from runner.strands.model import EngineModel
-from runner.workflows.workflow import Driver
+from runner.workflows.workflow import AgentWorkflowContext, Driver
 
 
 class FileTool(AgentTool):
     """Hands a call to the driver. What the engine ends the rollout for, the agent's next model call raises."""
 
-    def __init__(self, spec: ToolSpec, driver: Driver, model: EngineModel) -> None:
+    def __init__(self, spec: ToolSpec, driver: Driver) -> None:
         super().__init__()
         self._spec = spec
         self._driver = driver
-        self._model = model
 
     @property
     def tool_name(self) -> str:
@@ -42,14 +41,16 @@ class FileTool(AgentTool):
 
     async def stream(self, tool_use: Any, invocation_state: dict[str, Any], **_: Any) -> Any:
         """One result."""
+        model = getattr(invocation_state.get("agent"), "model", None)
         name = tool_use["toolUseId"]
-        arguments = self._model.conversation.arguments(name)
+        arguments = model.conversation.arguments(name) if isinstance(model, EngineModel) else None
         if arguments is None:
             arguments = json.dumps(tool_use.get("input") or {}, ensure_ascii=False)
         try:
             answers = await self._driver.call_tools([ToolCall(name, tool_use["name"], arguments)])
         except Exception as error:  # Strands would tell the model of it and go on
-            self._model.broken = error
+            if isinstance(model, EngineModel):
+                model.broken = error
             yield _result(name, "error", str(error))
             return
         yield _result(name, "success" if answers.statuses[0] == "ok" else "error", text_of(answers[0]))
@@ -58,9 +59,8 @@ class FileTool(AgentTool):
 class Strangers(HookProvider):
     """Hands calls of tools that do not exist to the engine, which answers and counts them as anybody else's."""
 
-    def __init__(self, driver: Driver, model: EngineModel) -> None:
+    def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._model = model
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """Hear of each call before it is made."""
@@ -68,7 +68,12 @@ class Strangers(HookProvider):
 
     def _before(self, event: BeforeToolCallEvent[Any]) -> None:
         if event.selected_tool is None:
-            event.selected_tool = FileTool(ToolSpec(event.tool_use["name"], "", {}), self._driver, self._model)
+            event.selected_tool = FileTool(ToolSpec(event.tool_use["name"], "", {}), self._driver)
+
+
+def strands_tools(ctx: AgentWorkflowContext[Any]) -> list[AgentTool]:
+    """The tools of the file that `ctx` offers, for the `tools` of an agent of Strands."""
+    return [FileTool(spec, ctx.driver) for spec in ctx.tools]
 
 
 def _result(call_id: str, status: str, text: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider, HookRegistry
@@ -25,6 +26,7 @@ class Watched(HookProvider):
     def __init__(self, driver: Driver, conversation: Conversation) -> None:
         self._driver = driver
         self._conversation = conversation
+        self._began: dict[str, float] = {}
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """Hear of each call before and after it."""
@@ -36,16 +38,18 @@ class Watched(HookProvider):
             return
         try:
             self._driver.tool_began(self._call(event.tool_use))
+            self._began[event.tool_use["toolUseId"]] = perf_counter()
         except RolloutError as error:
             event.cancel_tool = str(error)
 
     def _after(self, event: AfterToolCallEvent[Any]) -> None:
-        if isinstance(event.selected_tool, FileTool) or event.cancel_message is not None:
+        began = self._began.pop(event.tool_use["toolUseId"], None)
+        if began is None:  # a tool of the file, or one that was not allowed to run
             return
         (message,) = to_chat({"role": "user", "content": [{"toolResult": event.result}]})
         call = self._call(event.tool_use)
         with suppress(LimitReached):  # too many bad calls: the next turn is refused
-            self._driver.tool_ended(call, _status(event), text_of(message), event.duration or 0.0)
+            self._driver.tool_ended(call, _status(event), text_of(message), perf_counter() - began)
 
     def _call(self, use: Any) -> ToolCall:
         name = use.get("toolUseId") or ""

@@ -16,7 +16,7 @@ from strands.types.exceptions import MaxTokensReachedException
 from runner.records.message import Message, text_of
 from runner.strands.agent import conversation_of
 from runner.strands.model import EngineModel
-from runner.strands.tools import FileTool, Strangers
+from runner.strands.tools import Strangers, strands_tools
 from runner.strands.watched import Watched
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext, AgentWorkflowOutput
 
@@ -49,13 +49,13 @@ class StrandsWorkflow(AgentWorkflow[Any]):
             model=model,
             system_prompt=system,
             messages=_blocks(model, messages),
-            tools=_file_tools(ctx, model),
+            tools=list(strands_tools(ctx)),
             conversation_manager=self._conversation_manager and self._conversation_manager(),
             hooks=[each() if isinstance(each, type) else each for each in self._hooks],
             callback_handler=None,
             retry_strategy=None,
         )
-        agent.hooks.add_hook(Strangers(ctx.driver, model))
+        agent.hooks.add_hook(Strangers(ctx.driver))
         agent.hooks.add_hook(Watched(ctx.driver, model.conversation))
         return await _played(agent)
 
@@ -75,7 +75,7 @@ class AgentFactoryWorkflow(AgentWorkflow[Any]):
             agent.system_prompt = system
         agent.messages.extend(_blocks(model, messages))
         known = agent.tool_registry.registry
-        agent.tool_registry.process_tools([each for each in _file_tools(ctx, model) if each.tool_name not in known])
+        agent.tool_registry.process_tools([each for each in strands_tools(ctx) if each.tool_name not in known])
         return await _played(agent)
 
 
@@ -113,7 +113,3 @@ def _lifted(prompt: Sequence[Message]) -> tuple[str | None, Sequence[Message]]:
 
 def _blocks(model: EngineModel, messages: Sequence[Message]) -> Any:
     return model.conversation.begin(messages)
-
-
-def _file_tools(ctx: AgentWorkflowContext[Any], model: EngineModel) -> list[Any]:
-    return [FileTool(spec, ctx.driver, model) for spec in ctx.tools]

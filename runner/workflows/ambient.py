@@ -169,19 +169,20 @@ def _context_of(ctx: AgentWorkflowContext[Any]) -> RolloutContext:
 
 
 async def _registered(context: RolloutContext) -> AgentWorkflowOutput | None:
-    names = context.names
-    if len(names) > 1:
+    given = [(name, await context.sample_of(name)) for name in context.names]
+    found = [(name, sample) for name, sample in given if sample is not None]
+    if len(found) > 1:
+        names = tuple(name for name, _ in found)
         raise WorkflowError(
             f"the workflow registered {len(names)} samples ({_listed(names)}), and a rollout has one: return the "
             "messages of the agent that counts, or register that agent alone",
             kind="many_samples",
         )
-    sample = await context.sample_of(names[0])
-    if sample is None:
+    if not found:
         return None
-    messages = in_chat_form(_messages(sample))
-    info = {**sample.extra_fields, "sample_id": names[0]}
-    return AgentWorkflowOutput(messages=messages or None, metrics=sample.metrics, info=info)
+    ((name, sample),) = found
+    info = {**sample.extra_fields, "sample_id": name}
+    return AgentWorkflowOutput(messages=in_chat_form(_messages(sample)) or None, metrics=sample.metrics, info=info)
 
 
 def _messages(sample: RolloutSample) -> list[Message]:

@@ -12,7 +12,7 @@ from runner.records.limits import Limits
 class Terms:
     """How a rollout samples and what it may use, overrides of its controller included.
 
-    `label` is for the first generation's loops, whose metadata have always held it; no other agent sees it.
+    `label` is only there for the first generation's loops, whose metadata have always held it.
     """
 
     sampling: Sampling = field(default_factory=Sampling)

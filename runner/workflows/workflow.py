@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -181,6 +181,9 @@ class AgentWorkflowOutput(BaseModel):
 
 class AgentWorkflow(ABC, Generic[C]):
     """Drives the policy through one rollout. One instance per rollout; `run` is called once."""
+
+    sees_label: ClassVar[bool] = False
+    """Only for the adapter of the first generation, whose requests have always brought the label in their metadata."""
 
     def __init__(self, config: C | None = None) -> None:
         self.config = config

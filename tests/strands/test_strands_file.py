@@ -233,3 +233,20 @@ assert below.openai.AsyncOpenAI.__name__ == "AsyncOpenAI"
 assert below.openai is sys.modules["openai"]
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_strands_it_says_what_to_install(project: Any) -> None:
+    file = project.write("workflow.toml", '[workflow]\nagent = "strands"\n[graders.answer]\nkind = "exact"\n')
+    code = f"""
+import sys
+sys.modules["strands"] = None
+from runner import build, load
+from runner.diag.diagnostic import ConfigError
+try:
+    build(load({str(file)!r}))
+except ConfigError as error:
+    (finding,) = error.report.findings
+    print(finding.message, finding.label)
+"""
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert out == "the agent `strands` needs the package strands-agents `pip install strands-agents`\n"

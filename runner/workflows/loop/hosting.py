@@ -118,6 +118,8 @@ def hosted_request(
 class LoopWorkflow(AgentWorkflow[Any]):
     """One rollout of an agent loop."""
 
+    sees_label = True
+
     def __init__(self, loop: Any) -> None:
         super().__init__(None)
         self._loop = loop

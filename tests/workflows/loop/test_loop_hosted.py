@@ -359,6 +359,8 @@ def test_any_workflow_may_give_its_reward_or_give_up(project: Any) -> None:
     assert (gave_up.stop_reason, gave_up.failure.message, gave_up.sample.info) == ("agent_error", "no", {"a": 1})
     nan = play(project, body.replace("{}", "reward=float('nan')"), head=head)
     assert (nan.status, nan.stop_reason) == ("failed", "agent_error")
+    peeks = play(project, body.replace("{}", "info={'label': ctx.terms.label}"), head=head)
+    assert peeks.sample.info == {"label": None}
     forged = play(project, body.replace("{}", "info={'agent_reward': 1.0}"), head=head)
     assert (forged.status, forged.stop_reason) == ("failed", "bad_return")
     assert "return it as `reward`" in forged.failure.message

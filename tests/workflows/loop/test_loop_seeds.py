@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -317,7 +318,7 @@ def test_an_app_refuses_what_cannot_be(caplog: Any, tmp_path: Path, seed: Seed) 
 
 def test_the_alias_is_there_for_users_code_only(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(
-        "from osmosis_ai.rollout import RolloutContext\nimport osmosis_ai.rollout.tools as tools\n"
+        "from osmosis_ai.rollout import RolloutContext, config, tools\nimport osmosis_ai.rollout.core.schemas\n"
         "def later():\n    from osmosis_ai.rollout.registry import list_agent_loops\n    return list_agent_loops\n"
     )
     (tmp_path / "wrong.py").write_text("from osmosis_ai.rollout import Nonsense\n")
@@ -331,6 +332,10 @@ found = Importer().find("agent:later", Path(sys.argv[1]))
 agent = sys.modules["agent"]
 assert agent.RolloutContext is runner.RolloutContext
 assert agent.tools.execute_tool_calls is runner.execute_tool_calls
+assert agent.config.__name__ == "osmosis_ai.rollout.config"
+assert agent.config.RolloutSettings is runner.RolloutSettings
+assert agent.osmosis_ai.__version__ == runner.__version__
+assert not hasattr(agent.osmosis_ai, "build_")
 assert found.value() is runner.list_agent_loops
 assert not [each for each in sys.meta_path if "Alias" in type(each).__name__]
 try:
@@ -465,3 +470,10 @@ def test_a_loop_answers_every_generation(stage: Any, seed: Seed) -> None:
         assert [tool["function"]["name"] for tool in controller.chats[0].body["tools"]] == ["add", "multiply"]
 
     stage.run(test)
+
+
+def test_the_page_about_agent_loops(project: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "agent-loops.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    project.write("page.py", example)
+    assert project.play("", project.says("4"), workflow='agent = "./page.py:Echo"').reward == 1.0

@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runner import (
     ToolArgumentError,
@@ -129,3 +131,25 @@ def test_questions_about_messages() -> None:
     assert [is_assistant_message(each) for each in messages] == [False, True, False, False]
     assert [is_tool_message(each) for each in messages] == [False, False, True, False]
     assert count_messages_by_role([*messages, {"role": "user"}]) == {"user": 2, "assistant": 1, "tool": 1, "unknown": 1}
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+_CALLS = _JSON | st.fixed_dictionaries(
+    {},
+    optional={"id": _JSON, "function": _JSON | st.fixed_dictionaries({}, optional={"name": _JSON, "arguments": _JSON})},
+)
+
+
+@given(_CALLS)
+@settings(max_examples=200)
+def test_whatever_a_model_wrote_is_read_or_refused_in_one_way(given_call: Any) -> None:
+    try:
+        _, _, arguments = get_tool_call_info(given_call)
+    except ToolArgumentError as error:
+        assert str(error)
+    else:
+        assert isinstance(arguments, dict)
