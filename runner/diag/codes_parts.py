@@ -83,7 +83,8 @@ PART_CODES = (
         "unfit-code",
         "the code is there but cannot do this",
         "A Python grader has one of three signatures or is a `Grader` class; an agent is an `AgentWorkflow` with an "
-        "`async def run(ctx)`. The finding says what the code lacks.",
+        "`async def run(ctx)`, or a `RolloutAgentLoop` with a `name`, `get_tools` and `run`. The finding "
+        "says what the code lacks.",
         '[workflow]\nagent = "app.agents:Planner"     # class Planner: ...',
         "Give the code the shape that the finding names, or name other code.",
     ),

@@ -179,17 +179,20 @@ def finish_reason_of(outcome: Outcome) -> str:
 
 
 def metrics_of(outcome: Outcome) -> dict[str, float] | None:
-    """The eight numbers of a completion, latencies in milliseconds; None of a rollout that never played."""
-    timing, calls = outcome.timing, outcome.sample.calls
+    """The eight numbers of a completion, latencies in milliseconds; None of a rollout that never played.
+
+    An agent loop runs its tools itself and counts them with `ctx.record_tool_call`: what it counted is told.
+    """
+    timing, calls, counted = outcome.timing, outcome.sample.calls, outcome.sample.metrics
     if not timing:
         return None
     answered = [call for call in calls if not call.get("error")]
     return {
         "total_latency_ms": _milliseconds(timing.get("total", 0.0)),
         "llm_latency_ms": _milliseconds(timing.get("model", 0.0)),
-        "tool_latency_ms": _milliseconds(timing.get("tool", 0.0)),
+        "tool_latency_ms": counted.get("tool_latency_ms", _milliseconds(timing.get("tool", 0.0))),
         "num_llm_calls": len(answered),
-        "num_tool_calls": len(outcome.sample.tool_spans),
+        "num_tool_calls": int(counted.get("num_tool_calls", len(outcome.sample.tool_spans))),
         "prompt_tokens": outcome.usage.input_tokens,
         "response_tokens": outcome.usage.output_tokens,
         "max_context_tokens": max((_context(call) for call in answered), default=0),
