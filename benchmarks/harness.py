@@ -5,6 +5,7 @@ Every number is a ratio within one run, or a size: absolute times say more about
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -28,8 +29,11 @@ def environment() -> dict[str, str]:
 
 
 def pin(core: int) -> None:
-    """Bind this process to one core, where the machine has that many."""
-    if core in os.sched_getaffinity(0):
+    """Bind this process to one core, where the machine has that many.
+
+    Asked of the system, not of our own affinity: a child of a process that is bound already begins with its one core.
+    """
+    with contextlib.suppress(OSError):
         os.sched_setaffinity(0, {core})
 
 
