@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.message import Message
@@ -45,6 +45,11 @@ class Addressed(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]: ...
+
+
+def is_addressed(model: Model) -> TypeGuard[Addressed]:
+    """What `isinstance(model, Addressed)` says, which is asked of each rollout: the protocol itself takes 8 us."""
+    return hasattr(model, "url") and hasattr(model, "api_key") and hasattr(model, "headers")
 
 
 @runtime_checkable

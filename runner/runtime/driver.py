@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runner.build.live import Live
-from runner.models.model import Addressed
+from runner.models.model import is_addressed
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.event import (
     Listener,
@@ -75,7 +75,7 @@ class RolloutDriver:
     @property
     def endpoint(self) -> Endpoint | None:
         model = self._live.model
-        return Endpoint(model.url, model.api_key, model.headers) if isinstance(model, Addressed) else None
+        return Endpoint(model.url, model.api_key, model.headers) if is_addressed(model) else None
 
     def close(self) -> None:
         """The rollout has ended: whatever of the workflow still runs may do nothing more in its name."""

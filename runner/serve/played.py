@@ -33,7 +33,7 @@ class Played:
     keys: tuple[str, ...] = ()
     stop: Stop = field(default_factory=Stop)
     phase: Phase = "accepting"
-    stored: asyncio.Task[str | None] | None = None
+    stored: asyncio.Future[str | None] | None = None
     task: asyncio.Task[None] | None = None
     left: Outcome | None = None
     told: bool = False

@@ -69,6 +69,10 @@ class Outbox:
 
     async def accept(self, rollout: Accepted) -> str | None:
         """Store a new rollout: None. If an attempt holds one of its keys already: that attempt's id, nothing stored."""
+        return await self.accepting(rollout)
+
+    def accepting(self, rollout: Accepted) -> asyncio.Future[str | None]:
+        """`accept` that is under way already, for who must hear of its end whoever else is cancelled."""
         keys = rollout.keys
         values = (
             rollout.attempt_id,
@@ -80,10 +84,7 @@ class Outbox:
             rollout.request,
         )
         digests = [(digest(key), rollout.attempt_id) for key in dict.fromkeys(keys)]
-        holder: str | None = await self._writer.play(
-            Task(Kind.ACCEPT, rollout.attempt_id, values, digests, len(rollout.request))
-        )
-        return holder
+        return self._writer.play(Task(Kind.ACCEPT, rollout.attempt_id, values, digests, len(rollout.request)))
 
     async def hold(self, attempt_id: str, left: bytes, owed: Sequence[Owed]) -> None:
         """The agent has ended: store what it left and what is owed for that. Raises `Contradiction` the second time."""

@@ -25,7 +25,7 @@ BATCH_TASKS = 512
 BATCH_BYTES = 32 << 20
 """What one transaction takes at most: others wait for it."""
 
-_GATHER = 0.002
+_GATHER = 0.005
 """Seconds that a commit waits for company if the one before had some: a commit costs as much as ten of its tasks."""
 _FREE_PAGES = 2000
 _FREED_AT_ONCE = 2000

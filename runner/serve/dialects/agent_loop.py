@@ -83,6 +83,7 @@ class AgentLoop:
         self._stream = stream
         self._max_messages = max_messages
         self._secrets = tuple(secrets)
+        self._announced: tuple[Sequence[ToolSpec], str] = (), "[]"
 
     def parse(self, body: Mapping[str, Any], rollout_id: str) -> Start:
         """The start in a body. Raises `Refused` (422)."""
@@ -124,7 +125,11 @@ class AgentLoop:
 
     def repeated(self, rollout_id: str, tools: Sequence[ToolSpec]) -> tuple[int, bytes]:
         """The same, with the id of the rollout that was accepted first."""
-        return 202, encode({"rollout_id": rollout_id, "tools": [_tool(tool) for tool in tools]})
+        offered, announced = self._announced
+        if offered is not tools:  # they are the same for every start of a plan, and most of the answer
+            announced = encode([_tool(tool) for tool in tools]).decode()
+            self._announced = tools, announced
+        return 202, f'{{"rollout_id":{encode(rollout_id).decode()},"tools":{announced}}}'.encode()
 
     def ended(self, start: Start, left: Outcome) -> Owed | None:
         """None: this generation is told once, at the end."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -20,7 +21,13 @@ _MAX_BITS = 4096
 """Whole numbers beyond this are longer than other readers, and Python itself, take as text."""
 _LEFT_OUT: Any = object()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-"""Made once: `json.dumps` with words of its own makes one for each value."""
+_pieces: Callable[[Any, int], Iterable[str]] = (
+    c_make_encoder(None, _ENCODER.default, encode_basestring, None, ":", ",", False, False, False)
+    if c_make_encoder is not None
+    else _ENCODER.iterencode
+)
+"""What `_ENCODER.encode` makes anew for each value: most values take longer to prepare for than to write. It does not
+look for what holds itself, which ends in a RecursionError."""
 UNFIT = (ValueError, TypeError, RecursionError)
 """What `strict` raises for what JSON cannot hold."""
 
@@ -35,7 +42,7 @@ def encode(value: Any) -> bytes:
 
 def strict(value: Any) -> bytes:
     """Compact JSON in UTF-8. Raises ValueError, TypeError or RecursionError for what JSON cannot hold."""
-    return _ENCODER.encode(value).encode()
+    return "".join(_pieces(value, 0)).encode()
 
 
 def is_strict(value: Any) -> bool:

@@ -71,7 +71,7 @@ def cleaned(value: Any, name: str, notes: list[str]) -> Any:
 
     Half a surrogate pair and NaN are legal in what callers send, and could be sent to nobody.
     """
-    if is_strict(value):
+    if not value or is_strict(value):
         return value
     mender = Mender()
     mended = mender.mend(value, name)

@@ -20,7 +20,7 @@ from wsgiref.handlers import format_date_time
 
 from runner.serve.admission import Answer
 from runner.serve.http.access import Access
-from runner.serve.http.body import Gone, Incoming, Message, Receive
+from runner.serve.http.body import BODY_HERE, Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -98,7 +98,8 @@ class App:
 
     async def _respond(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         began = monotonic()
-        incoming = Incoming(receive, scope["headers"], scope["http_version"][0] == "1")
+        here = BODY_HERE in scope.get("extensions", ())
+        incoming = Incoming(receive, scope["headers"], scope["http_version"][0] == "1", here=here)
         request = Request(scope, incoming, self._request_id(scope["headers"]))
         endpoint = ""
         try:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from runner.serve.http.body import Message
+from runner.serve.http.body import BODY_HERE, Message
 
 MAX_RECV = 2**16
 _HEAD = re.compile(rb"(GET|POST) (/[!-~]*) HTTP/1\.1\r\n((?:[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t -~]*\r\n)+)\r\n")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
+_HERE: dict[str, Any] = {BODY_HERE: {}}
 _ODD = frozenset({b"expect", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
 """Headers that change how a request is read or answered."""
 
@@ -57,8 +58,8 @@ def read_plain(data: bytes) -> Plain | None:
     return None if host is None else Plain(found[1].decode(), found[2], headers, length or 0, found.end())
 
 
-def scope_of(plain: Plain, connection: dict[str, Any]) -> dict[str, Any]:
-    """The ASGI scope; `connection` holds what is the same for every request of one."""
+def scope_of(plain: Plain, connection: dict[str, Any], *, here: bool = False) -> dict[str, Any]:
+    """The ASGI scope; `connection` holds what is the same for every request of one. `here`: the body has come whole."""
     path, _, query = plain.target.partition(b"?")
     return {
         **connection,
@@ -70,7 +71,7 @@ def scope_of(plain: Plain, connection: dict[str, Any]) -> dict[str, Any]:
         "query_string": query,
         "headers": plain.headers,
         "state": {},
-        "extensions": {},
+        "extensions": _HERE if here else {},
     }
 
 

@@ -122,7 +122,8 @@ class _Connections:
             if plain is None:
                 return data
             exchange = Exchange(plain, data, reader, writer, self._added)
-            await self._app(scope_of(plain, connection), exchange.receive, exchange.send)
+            scope = scope_of(plain, connection, here=len(data) >= plain.end + plain.length)
+            await self._app(scope, exchange.receive, exchange.send)
             if exchange.last or self._context.terminated.is_set():
                 return b""
             unread = exchange.rest
