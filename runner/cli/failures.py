@@ -70,7 +70,7 @@ def _report(error: ConfigError, console: Console) -> Exit:
 def advice(report: Report) -> str:
     """What to do about a report's findings: the commands that repair and explain them."""
     repairs = sum(finding.fix is not None for finding in report)
-    first = next(iter(report)).code
+    first = min(report, key=lambda finding: finding.severity != "error").code  # the first of the errors, if there are
     explain = f"`osmosis-run validate --explain {first}` says more"
     return f"`osmosis-run validate --fix` can repair {repairs}; {explain}" if repairs else explain
 

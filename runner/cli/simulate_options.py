@@ -25,7 +25,8 @@ _PATIENCE = 120.0
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--conformance", is_flag=True, help="Play the acceptance suite instead of a load."),
-    click.option("--case", "cases", multiple=True, metavar="GLOB", help="With --conformance: only such cases."),
+    click.option("--case", "cases", multiple=True, metavar="GLOB",
+                 help="With --conformance: only such cases. `--case list` names them."),
     click.option("--parity", is_flag=True, help="Play rows as `eval` does and over the wire, and compare."),
     click.option("--dialect", "dialects", multiple=True, type=click.Choice(_DIALECTS),
                  help="Speak only this one. Repeatable; all by default."),

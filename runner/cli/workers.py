@@ -55,8 +55,11 @@ def supervise(
 
 def draining_text(running: int, queued: int, seconds: float) -> str:
     """What is said at the first signal."""
-    text = f"draining: {running} rollouts play, {queued} wait; they have {seconds:g} s"
-    return text + "; a second signal ends at once"
+    if not running and not queued:
+        return "stopping: no rollout plays or waits"
+    play = "1 rollout plays" if running == 1 else f"{running} rollouts play"
+    wait = "1 waits" if queued == 1 else f"{queued} wait"
+    return f"draining: {play}, {wait}; they have {seconds:g} s; a second signal ends at once"
 
 
 async def _adopt(section: ServeSection) -> None:

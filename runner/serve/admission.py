@@ -23,6 +23,7 @@ from runner.store.errors import StoreError
 from runner.store.outbox import Accepted, Outbox
 
 _LATER = {"retry-after": "5"}
+_SOON = {"retry-after": "1"}
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """The headers of a request as ASGI gives them; names in lower case."""
@@ -163,10 +164,12 @@ class Admission:
                 self._alive.remove(played)
 
     async def _join(self, first: Played, dialect: Dialect, mark: int) -> Answer:
-        if first.stored is not None and not first.stored.done():
+        if first.stored is not None and first.phase == "accepting":
             holder = await _holder(first.stored)
             if holder is not None:
                 return await self._repeated(holder, dialect)
+        if first.stop.reason == "cancelled":  # nothing may ever be said of it: whoever joined it would wait for ever
+            raise Refused(dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
         self._reject(dialect, first.name)
         if first.mark != mark:
             log.warning("rollout %s was started again with another body; the first one counts", first.name)

@@ -145,6 +145,8 @@ class Player:
 
     def _hold_soon(self, played: Played) -> None:
         played.timer = None
+        if played.stop.reason == "cancelled":
+            return  # its graders are still leaving, and its controller wants to hear nothing of it
         played.holding = asyncio.get_running_loop().create_task(self._hold(played))
 
     async def _hold(self, played: Played) -> None:

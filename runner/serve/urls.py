@@ -28,9 +28,6 @@ _PATTERN = re.compile(
     r"(?P<scheme>[a-z*]+)://(?P<host>\[[^\]/@]+\]|[^:/@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?(?P<path>/.*)?"
 )
 _DOTS = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|$)", re.IGNORECASE)
-_SHORT = 512
-_read = lru_cache(256)(_URL.fullmatch)
-"""A start's URLs are checked by its dialect and by the operator's policy, one right after the other."""
 _MAY_HAVE_DOTS = re.compile(r"/\.|%[25]")
 
 _FIELDS = {"agent-loop": ("server_url", "server_url", "server_url")}
@@ -71,24 +68,13 @@ class UrlPolicy:
 
     def check(self, field: str, url: str, *, query: bool = True) -> None:
         """Raise `Refused` (422, naming `field`) unless `url` may be called. With `query=False` it may have none."""
-        found = _read(url) if len(url) < _SHORT else _URL.fullmatch(url)
-        if found is None:
-            raise _refused(field, _fault(url))
-        scheme, path = found["scheme"].lower(), found["path"] or "/"
-        if found["query"] is not None and not query:
+        found = _lately_read(url) if len(url) < _SHORT else _read(url)
+        if isinstance(found, str):
+            raise _refused(field, found)
+        where, has_query = found
+        if has_query and not query:
             raise _refused(field, "has a query, and a path must be put after it")
-        if _MAY_HAVE_DOTS.search(path) is not None and _DOTS.search(path) is not None:
-            raise _refused(field, "has `.` or `..` as a part of its path")
-        host = found["host"]
-        if host[0] == "[":
-            host = _ipv6(field, host)
-        port = found["port"] or _PORTS[scheme]
-        if not 0 < int(port) <= 65535:
-            raise _refused(field, f"has the port {port}, which cannot be called")
-        if scheme in self._any:
-            return
-        where = scheme, host.lower().removesuffix("."), str(int(port)), path
-        if not any(pattern.takes(*where) for pattern in self._patterns):
+        if where[0] not in self._any and not any(pattern.takes(*where) for pattern in self._patterns):
             raise _refused(field, "is not among the addresses that `[serve] allow_callbacks` lets this server call")
 
     def check_start(self, start: Start) -> None:
@@ -99,6 +85,31 @@ class UrlPolicy:
         self.check(completion, start.completion_url, query=not joined)
         if start.grader_url:
             self.check(grader, start.grader_url)
+
+
+def _read(url: str) -> tuple[tuple[str, str, str, str], bool] | str:
+    """Scheme, host, port and path of a URL, and whether it has a query; or what is wrong with it."""
+    found = _URL.fullmatch(url)
+    if found is None:
+        return _fault(url)
+    scheme, host, port, path, query = found.groups()
+    scheme, path = scheme.lower(), path or "/"
+    if _MAY_HAVE_DOTS.search(path) is not None and _DOTS.search(path) is not None:
+        return "has `.` or `..` as a part of its path"
+    if host[0] == "[":
+        try:
+            host = _ipv6(host)
+        except AddressValueError:
+            return "has no valid IPv6 address as its host"
+    port = port or _PORTS[scheme]
+    if not 0 < int(port) <= 65535:
+        return f"has the port {port}, which cannot be called"
+    return (scheme, host.lower().removesuffix("."), str(int(port)), path), query is not None
+
+
+_SHORT = 512
+_lately_read = lru_cache(256)(_read)
+"""A start's URLs are checked by its dialect and by the operator's policy, one right after the other: 4 us of 10."""
 
 
 def field_error(field: str, kind: str, message: str) -> list[dict[str, Any]]:
@@ -129,11 +140,8 @@ def _fault(url: str) -> str:
     return next(found, "has no valid host, port or path")
 
 
-def _ipv6(field: str, host: str) -> str:
-    try:
-        return f"[{IPv6Address(host[1:-1]).compressed}]"
-    except AddressValueError:
-        raise _refused(field, "has no valid IPv6 address as its host") from None
+def _ipv6(host: str) -> str:
+    return f"[{IPv6Address(host[1:-1]).compressed}]"
 
 
 def _takes_any(pattern: _Pattern) -> bool:
@@ -149,7 +157,7 @@ def _compiled(text: str) -> _Pattern:
         raise ValueError(f"`{text}` can never match: URLs are called over http and https only")
     if host.startswith("[") and "*" not in host:
         try:
-            host = f"[{IPv6Address(host[1:-1]).compressed}]"
+            host = _ipv6(host)
         except AddressValueError:
             raise ValueError(f"`{text}` has no valid IPv6 address as its host") from None
     port = port or ("*" if host == "*" else "")

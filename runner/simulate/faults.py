@@ -127,7 +127,7 @@ class Faults:
         kinds = self._kinds["chat" if what == "chat" else "callback"]
         if not kinds:
             return None
-        number = Random(f"{self._seed}\0{rollout_id}\0{what}\0{count}").random()
+        number = Random(f"{self._seed}\0{_lasting(rollout_id)}\0{what}\0{count}").random()
         for name, chance in kinds:
             if number < chance:
                 return name
@@ -137,4 +137,9 @@ class Faults:
     def happens(self, name: str, rollout_id: str) -> bool:
         """Whether a fault of starts ("start-duplicate", "start-again", "cancel") strikes a rollout."""
         chance = self._chances.get(name, 0.0)
-        return chance > 0.0 and Random(f"{self._seed}\0{rollout_id}\0{name}").random() < chance
+        return chance > 0.0 and Random(f"{self._seed}\0{_lasting(rollout_id)}\0{name}").random() < chance
+
+
+def _lasting(rollout_id: str) -> str:
+    """What a rollout's id has in common with that of another run on the same seed."""
+    return rollout_id.partition(".")[0]

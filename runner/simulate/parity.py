@@ -77,7 +77,7 @@ async def compare_rows(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(reached(*where))
         controller = await stack.enter_async_context(Controller(ledger, answers))
-        asking = Asking(plan, dialects)
+        asking = Asking(plan, dialects, anew=where[0] is None)
         rows: list[Row | None] = [None] if plan.dataset is None else list(_first(plan, most))
         found = []
         for row in rows:

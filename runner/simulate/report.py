@@ -77,7 +77,7 @@ def _row(name: str, cells: Any, paint: Any = str) -> str:
 
 
 def _outcomes(facts: Mapping[str, Any], style: Style) -> list[str]:
-    words = list(facts["outcomes"])
+    words = sorted(facts["outcomes"], key=lambda word: word != "scored")
     lines = [_row("", [*words], style.dim)]
     for dialect, numbers in facts["by_dialect"].items():
         lines.append(_row(dialect, [f"{numbers['outcomes'].get(word, 0):,}" for word in words]))

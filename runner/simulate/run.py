@@ -97,7 +97,8 @@ class Simulation:
                 Controller(ledger, self._answers, faults=faults, token_ids=options.token_ids, stall=options.stall)
             )
             self.load = load = Load(options.load, ledger, client, controller.url, faults)
-            asking = Asking(self._plan, options.dialects, group_size=options.group_size, seed=options.load.seed)
+            asking = Asking(self._plan, options.dialects, group_size=options.group_size, seed=options.load.seed,
+                            anew=self._server is None)  # fmt: skip
             events = [asyncio.ensure_future(event) for event in self._events(controller, ledger, load, tell)]
             try:
                 await load.run(asking)

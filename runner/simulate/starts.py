@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from secrets import token_hex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -107,15 +108,19 @@ def _rollout(ask: Ask, base: str) -> dict[str, Any]:
 class Asking:
     """Makes `Ask`s from a plan's rows, without end, in groups: the attempts of a row stand together.
 
-    A file without a dataset gets one made-up row. Ids and keys follow from `seed`.
+    A file without a dataset gets one made-up row. Ids and keys follow from `seed`. With `anew`, ids end in a word that no
+    run had before: a server that runs on remembers the ids of the last one, and answers them without playing.
     """
 
-    def __init__(self, plan: Plan, dialects: Sequence[str], *, group_size: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, plan: Plan, dialects: Sequence[str], *, group_size: int = 1, seed: int = 0, anew: bool = False
+    ) -> None:
         self._plan = plan
         self._dialects = tuple(dialects)
         self._group_size = group_size
         self._random = Random(seed)
         self._mark = f"{self._random.getrandbits(32):08x}"
+        self._run = f".{token_hex(4)}" if anew else ""
         self._count = 0
         sampling = {"temperature": plan.sampling.temperature, "top_p": plan.sampling.top_p,
                     "max_tokens": plan.sampling.max_tokens}  # fmt: skip
@@ -147,7 +152,7 @@ class Asking:
         self._count += 1
         key = f"{self._random.getrandbits(64):016x}"
         chat = f"chat-{key}" if ask.dialect == SINGLE_SAMPLE else ""
-        name = f"sim-{self._mark}-{self._count:07d}"  # none is the prefix of another
+        name = f"sim-{self._mark}-{self._count:07d}{self._run}"  # none is the prefix of another
         return replace(ask, rollout_id=name, callback_key=f"back-{key}", chat_key=chat)
 
     def _row(self, row: Row | None, dialect: str) -> Ask:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runner.store.errors import RunLocked, not_written
+from runner.store.errors import RunLocked, StoreError, not_written
 from runner.store.lock import Holder, RunLock
+
+_ELSEWHERE = "set `[serve] state` to another file"
 
 
 def lock_state(state: Path) -> RunLock:
@@ -16,8 +18,12 @@ def lock_state(state: Path) -> RunLock:
     try:
         state.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise not_written(state.parent, error, "set `[serve] state` to another file", "made") from None
-    return RunLock.acquire(state.with_name(f"{state.name}.lock"), lambda path, holder: _served(state, holder))
+        raise not_written(state.parent, error, _ELSEWHERE, "made") from None
+    try:
+        return RunLock.acquire(state.with_name(f"{state.name}.lock"), lambda path, holder: _served(state, holder))
+    except StoreError as error:
+        error.hint = error.hint or _ELSEWHERE  # the lock is a run's, too, and does not know what it is taken for
+        raise
 
 
 def _served(state: Path, holder: Holder) -> RunLocked:

@@ -192,24 +192,28 @@ class Metrics:
         self._failed = self._counter("rollouts_failed_total", "Rollouts that failed", *loop, "error_type")
         self._active = self._own(self._gauge("rollouts_active", "Rollouts being played or graded now", *loop))
         self._rollout_duration = self._histogram(
-            "rollout_duration_seconds", "From begin to end", ROLLOUT, *loop, "status"
+            "rollout_duration_seconds", "From the begin of a rollout to its end", ROLLOUT, *loop, "status"
         )
         self._cancelled = self._counter("rollouts_cancelled_total", "Cancelled by the controller", "phase")
         self._recovered = self._counter("rollouts_recovered_total", "Unfinished ones found at a start", "how")
 
     def _inside(self) -> None:
         self._model_requests = self._counter("llm_requests_total", "Model calls", "status")
-        self._model_duration = self._histogram("llm_request_duration_seconds", "Model calls", MODEL, "status")
+        self._model_duration = self._histogram(
+            "llm_request_duration_seconds", "How long model calls took", MODEL, "status"
+        )
         self._model_retries = self._counter("llm_retries_total", "Tries of model calls beyond the first")
         self._model_success = self._model_requests.labels("success")
         self._model_success_time = self._model_duration.labels("success")
         tokens = self._counter("llm_tokens_total", "Tokens as endpoints counted them", "type")
         self._prompt_tokens, self._completion_tokens = tokens.labels("prompt"), tokens.labels("completion")
         self._tool_calls = self._counter("tool_calls_total", "Tool calls", "tool_name", "status")
-        self._tool_duration = self._histogram("tool_call_duration_seconds", "Tool calls", TOOL, "tool_name")
+        self._tool_duration = self._histogram(
+            "tool_call_duration_seconds", "How long tool calls took", TOOL, "tool_name"
+        )
         self._tool_errors = self._counter("tool_errors_total", "Tool calls gone wrong", "tool_name", "error_type")
         self._grades = self._counter("grades_total", "Answers of graders", "grader", "status")
-        self._grade_duration = self._histogram("grade_duration_seconds", "Graders", MODEL, "grader")
+        self._grade_duration = self._histogram("grade_duration_seconds", "How long graders took", MODEL, "grader")
 
     def _server(self) -> None:
         self._http_requests = self._counter(
@@ -220,7 +224,9 @@ class Metrics:
         )
         self._starts = self._counter("starts_total", "Starts admitted or refused", "dialect", "status_code")
         self._posts = self._counter("callback_posts_total", "Posts of callbacks", "channel", "result")
-        self._post_duration = self._histogram("callback_post_duration_seconds", "Posts of callbacks", MODEL, "channel")
+        self._post_duration = self._histogram(
+            "callback_post_duration_seconds", "How long posts of callbacks took", MODEL, "channel"
+        )
         self._commits = self._histogram("commit_duration_seconds", "Commits until on disk", COMMIT, "store")
         self._queue_depth = self._gauge("queue_depth", "Rollouts that wait for a slot")
         self._queue_max = self._gauge("queue_max", "Rollouts that may wait for a slot")

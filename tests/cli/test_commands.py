@@ -108,6 +108,12 @@ def test_a_dotenv_file_is_not_read(osmosis: Run, typo: Path) -> None:
     assert osmosis("validate", "key.toml", MY_VARIABLE="1").returncode == 0
 
 
+def test_explain_names_the_layer_that_is_wrong(osmosis: Run, typo: Path) -> None:
+    (typo / ".env").write_text("OSMOSIS_ROLLOUT_LOG_LEVEL=chatty\n")
+    done = osmosis("explain", "serve.port", "-w", "sound.toml")
+    assert done.returncode == 0 and "there is 1 error in `" in done.stderr and ".env`" in done.stderr
+
+
 def test_explain_says_where_a_value_came_from(osmosis: Run) -> None:
     done = osmosis("explain", "limits.turns", "-w", ARITHMETIC, "--set", "limits.turns=9", "--json")
     found = json.loads(done.stdout)

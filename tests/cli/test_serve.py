@@ -15,6 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from runner.store.errors import StoreError
+from runner.store.state_lock import lock_state
+
 FILE = """
 [workflow]
 name = "demo"
@@ -150,3 +155,10 @@ def _until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.05)
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "rollouts.db.lock").mkdir()  # root may write anywhere, but not this
+    with pytest.raises(StoreError, match="cannot be opened") as raised:
+        lock_state(tmp_path / "rollouts.db")
+    assert raised.value.hint == "set `[serve] state` to another file"

@@ -16,6 +16,7 @@ from runner.serve.http.body import BodyLimits
 from runner.serve.http.routes import Face, routes
 from runner.serve.http.server import Serving, listen, run_worker, url_of
 from runner.serve.start import Refused
+from runner.store.errors import StoreError
 
 
 class Named:
@@ -49,6 +50,8 @@ class FakeEngine:
         return Answer(202, b"{}")
 
     async def status(self, rollout_id: str) -> dict[str, Any]:
+        if rollout_id == "unreadable":
+            raise StoreError("rollouts.db: is damaged", "move it away")
         return {"rollout_id": rollout_id, "status": "unknown", "reward": None, "err_message": None}
 
     async def cancel(self, selector: Selector) -> dict[str, str]:

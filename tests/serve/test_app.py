@@ -313,6 +313,16 @@ def test_refusals_of_the_engine_keep_their_headers_and_faults_are_500_once_each(
     run(test, faults=1)
 
 
+def test_a_state_file_that_cannot_be_read_is_no_fault_of_the_program() -> None:
+    """503, and whose move it is stands in the server's log: the file's name is nobody else's business."""
+
+    async def test(wire: Wire, engine: Any) -> None:
+        status, headers, body = await wire.ask("GET /rollout/unreadable/status")
+        assert (status, headers["retry-after"]) == (503, "5") and "rollouts.db" not in body["detail"]
+
+    run(test)
+
+
 def test_an_insane_request_id_is_replaced() -> None:
     async def test(wire: Wire, engine: Any) -> None:
         for sent in (b"x" * 129, b"a b", b"\xff"):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from runner.serve.engine import Selector
+
 CODE = """
     import asyncio, os, pathlib, subprocess, threading, time
 
@@ -325,5 +327,77 @@ def test_all_of_very_many_are_cancelled_in_time(stage: Any) -> None:
             assert sorted(found.values()) == ["cancelled_queued"] * 1000 + ["cancelled_running"] * 500
             await server.quiet()
             assert len(controller.chats) == 500  # none of those that waited got the place of another
+
+    stage.run(test)
+
+
+TIDIES_UP = """
+    import asyncio
+    import pathlib
+    from runner.workflows.workflow import AgentWorkflow
+
+    class Agent(AgentWorkflow):
+        async def run(self, ctx):
+            again = pathlib.Path(__file__).with_name("again")
+            if not again.exists():
+                try:
+                    await asyncio.sleep(20)
+                finally:
+                    again.touch()
+                    await asyncio.sleep(0.3)
+            return [{"role": "assistant", "content": "4"}]
+"""
+
+
+@pytest.mark.parametrize("generation", [1, 3])
+def test_started_again_while_it_is_still_being_cancelled(stage: Any, generation: int) -> None:
+    """It is not given the answer of a rollout of which nothing will ever be said: it comes back, and is played."""
+    stage.write("agent.py", TIDIES_UP)
+
+    async def test() -> None:
+        controller = await stage.controller()
+        async with stage.serving(workflow='agent = "./agent.py:Agent"') as server:
+            start = controller.start_of("r", generation)
+            await server.start(start)
+            await server.becomes("r", "running")
+            cancelling = asyncio.ensure_future(server.cancel(ids=["r"]))
+            await stage.until((stage.folder / "again").exists)
+            reply = await server.start(start)
+            assert reply.status == (503 if generation == 1 else 429) and reply.headers["retry-after"] == "1"
+            assert "cancelled" in reply.body["detail"]
+            assert await cancelling == {"r": "cancelled_running"}
+            assert (await server.start(start)).status == 202
+            await server.quiet()
+            assert await server.status("r") == "success"
+            assert len(controller.acked) == (1 if generation == 1 else 2)
+
+    stage.run(test)
+
+
+TAKES_LEAVE = """
+    import asyncio
+
+    async def grade(messages, ground_truth, metadata):
+        try:
+            await asyncio.sleep(20)
+        finally:
+            await asyncio.sleep(0.2)
+"""
+
+
+def test_once_cancelled_nothing_is_said_of_its_agent_either(stage: Any) -> None:
+    """Its grader takes longer to leave than the agent's end is kept back for: that end is no news any more."""
+    stage.write("code.py", TAKES_LEAVE)
+
+    async def test() -> None:
+        controller = await stage.controller()
+        async with stage.serving('[graders.g]\nkind = "python"\ncall = "./code.py:grade"\n') as server:
+            start = controller.start_of("r")
+            await server.start(start)
+            while server.house.engine.phase("r") != "grading":  # noqa: ASYNC110 (not a turn of the loop is lost)
+                await asyncio.sleep(0)
+            assert await server.house.engine.cancel(Selector(ids=("r",))) == {"r": "cancelled_running"}
+            await server.quiet()
+            assert await server.status("r") == "cancelled" and controller.callbacks == []
 
     stage.run(test)

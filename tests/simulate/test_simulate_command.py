@@ -211,7 +211,7 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
         (["--url", "http://127.0.0.1:9", "--key-env", "NO_SUCH_NAME"], 1, "NO_SUCH_NAME is not set"),
         (["--call", "nothing={}"], 1, "names no tool"),
         (["--url", "http://127.0.0.1:9"], 3, "the server gave no answer"),
-        (["--conformance", "--case", "no-such-case"], 1, "no case has such a name"),
+        (["--conformance", "--case", "no-such-case"], 1, "`osmosis-run simulate --case list` names them all"),
     ],
 )
 def test_mistakes_are_told_without_a_traceback(
@@ -226,3 +226,25 @@ def test_mistakes_are_told_without_a_traceback(
 def test_the_list_of_faults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", str(folder), "--fault", "list"]) == 0
     assert "callback-429-date  " in capsys.readouterr().out
+
+
+def test_the_list_of_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(folder), "--case", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert "cancel-queued" in names and len(names) == len(set(names))
+    assert all("  a server must " in line for line in lines)
+
+
+def test_a_server_that_runs_on_can_be_asked_again(folder: Path) -> None:
+    async def work() -> list[dict[str, Any]]:
+        plan = build(load(folder / "workflow.toml"))
+        async with Server(folder / "workflow.toml") as server:
+            options = Options(load=LoadOptions(rollouts=6, patience=20), chances={"callback-500": 0.5})
+            runs = [Simulation(plan, options, Fixed("Lima"), None, server.url, server.key) for _ in range(2)]
+            return [(await each.run()).facts for each in runs]
+
+    first, second = asyncio.run(work())
+    assert first["rollouts"]["verdicts"] == second["rollouts"]["verdicts"] == 6
+    assert first["exit_code"] == second["exit_code"] == 0
+    assert first["faults"] == second["faults"] != {}  # the same seed, the same bad luck

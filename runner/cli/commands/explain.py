@@ -14,6 +14,7 @@ from runner.cli.options import file_options, inspect, json_option, locate
 
 if TYPE_CHECKING:
     from runner.config.explain import Explanation
+    from runner.diag.diagnostic import Report
 
 
 @click.command("explain")
@@ -33,8 +34,17 @@ def command(key: str, workflow: Path, profile: str | None, overrides: tuple[str,
     else:
         console().out(explanation_text(found, console().data))
     if loaded.report.errors:
-        console().warn(f"`{loaded.path}` has {loaded.report.errors} errors; `osmosis-run validate` shows them")
+        console().warn(_errors_text(loaded.report))
     return Exit.OK
+
+
+def _errors_text(report: Report) -> str:
+    """That there are errors, where, and how to see them: a layer may be a `.env` or the command line."""
+    wrong = [finding for finding in report if finding.severity == "error"]
+    names = dict.fromkeys(finding.place.source.name for finding in wrong if finding.place is not None)
+    where = " in " + ", ".join(f"`{name}`" for name in names) if names else ""
+    many = "is 1 error" if len(wrong) == 1 else f"are {len(wrong)} errors"
+    return f"there {many}{where}; `osmosis-run validate` shows {'it' if len(wrong) == 1 else 'them'}"
 
 
 def explanation_text(found: Explanation, style: Style) -> str:

@@ -92,4 +92,4 @@ def _project_name(folder: Path) -> str:
 
 def _next_steps(folder: Path) -> str:
     enter = "" if folder == Path() else f"  cd {folder}\n"
-    return f"\nNext:\n{enter}  osmosis-run validate\n  osmosis-run test\n  osmosis-run eval"
+    return f"\nNext:\n{enter}  osmosis-run validate\n  osmosis-run test\n  osmosis-run eval\n  osmosis-run simulate"

@@ -72,7 +72,12 @@ def command(workflow: Path, reload: bool, log: Path | None, **asked: Any) -> int
     with lock_state(section.state.path) as lock:
         code, left = _serve(plan, opening, (sockets, lock), shell)
     if left:
-        shell.err(f"{left} rollouts could not be finished; they are reported as failed")
+        told = (
+            "1 rollout could not be finished; it is"
+            if left == 1
+            else f"{left} rollouts could not be finished; they are"
+        )
+        shell.err(f"{told} reported as failed")
     return code
 
 
@@ -211,6 +216,8 @@ def _tell(shell: Console, plan: Plan, found: tuple[int, int], url: str) -> None:
     state = os.path.relpath(section.state.path)
     dialects = "agent-loop, multi-sample, single-sample" if section.dialect == "auto" else section.dialect
     shell.say(f"{shell.talk.bold(plan.name)} is served at {shell.talk.name(url)}, until Ctrl-C")
+    if section.host in ("0.0.0.0", "::"):  # noqa: S104  asked, not chosen
+        shell.say(f"  reachable  at every address of this machine, port {url.rsplit(':', 1)[-1]}")
     shell.say(f"  dialects   {dialects}")
     shell.say(f"  key        {key}")
     shell.say(f"  at once    {section.max_concurrent}, and {section.max_queue} may wait")
@@ -218,5 +225,8 @@ def _tell(shell: Console, plan: Plan, found: tuple[int, int], url: str) -> None:
     if section.workers > 1:
         shell.say(f"  workers    {section.workers}")
     if any(found):
-        shell.say(f"  recovered  {found[0]} rollouts, {found[1]} callbacks still owed")
+        rollouts, callbacks = (
+            f"{count} {noun}{'s' * (count != 1)}" for count, noun in zip(found, ("rollout", "callback"), strict=True)
+        )
+        shell.say(f"  recovered  {rollouts}, {callbacks} still owed")
     shell.say(f"\ntry: curl {url}/health")

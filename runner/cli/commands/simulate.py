@@ -31,6 +31,8 @@ def command(**asked: Any) -> int:
     """
     if "list" in asked["faults"]:
         return _list_faults()
+    if "list" in asked["cases"]:
+        return _list_cases()
     request = Request(**asked)
     request.check()
     plan = build_plan(request.workflow, request.profile, request.overrides)
@@ -47,6 +49,15 @@ def _list_faults() -> int:
     width = max(map(len, FAULTS))
     for name, says in FAULTS.items():
         console().out(f"{name:<{width}}  {says}")
+    return Exit.OK
+
+
+def _list_cases() -> int:
+    from runner.simulate.conformance import CASES
+
+    width = max(len(case.name) for case in CASES)
+    for case in CASES:
+        console().out(f"{case.name:<{width}}  a server must {case.says}")
     return Exit.OK
 
 
@@ -87,12 +98,12 @@ def _conformance(plan: Plan, request: Request) -> int:
         return await suite.run(request.spoken, request.cases, show or (lambda outcome: None))
 
     outcomes = _told(main)
+    if not outcomes:
+        raise CommandError("no case has such a name", "`osmosis-run simulate --case list` names them all")
     if request.as_json:
         shell.print_json({"cases": [outcome.to_json() for outcome in outcomes]})
     else:
         shell.out(f"\n{cases_text(outcomes, shell.data)}\n")
-    if not outcomes:
-        raise CommandError("no case has such a name", "`osmosis-run simulate --conformance` lists them all")
     return Exit.GATE if any(outcome.result == "failed" for outcome in outcomes) else Exit.OK
 
 

@@ -42,6 +42,8 @@ class Archiving:
         self._archive = archive
         self._tools = tools
         self._ended: OrderedDict[str, _Ended] = OrderedDict()
+        # What came with the acknowledgement of a completion that went out while graders were still thinking.
+        self._early: OrderedDict[str, bytes] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
 
@@ -54,11 +56,17 @@ class Archiving:
         ended = self._ended[played.attempt_id] = _Ended(played.start, outcome, played.attempt_id)
         if outcome.status == "cancelled" or len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=outcome.status == "cancelled")
+        if (report := report_of(self._early.pop(played.attempt_id, b""))) is not None:
+            ended.reports["completion"] = report
         self._write_soon(ended)
 
     def posted(self, posted: Posted) -> None:
         """A callback was posted: if its acknowledgement tells of the model's calls, that belongs to the trajectory."""
         ended = self._ended.get(posted.attempt_id)
+        if ended is None and posted.report and posted.channel == "completion":
+            self._early[posted.attempt_id] = posted.report
+            if len(self._early) > _REMEMBERED:
+                self._early.popitem(last=False)
         report = report_of(posted.report) if ended is not None and posted.report else None
         if ended is not None and report is not None:
             ended.reports[posted.channel] = report

@@ -44,8 +44,8 @@ class Origin:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing would be forgotten with it."""
-        return not (self._queue or self.posting or self.away)
+        """Whether nothing is owed to it: then nobody needs to know whether it is there."""
+        return not (self._queue or self.posting)
 
     def add(self, lane: Lane, due: float) -> None:
         """Queue a lane. Those that are due longest go first."""

@@ -21,7 +21,7 @@ _MAX_BITS = 4096
 """Whole numbers beyond this are longer than other readers, and Python itself, take as text."""
 _LEFT_OUT: Any = object()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_pieces: Callable[[Any, int], Iterable[str]] = (
+_pieces: Callable[[Any, Any], Iterable[str]] = (
     c_make_encoder(None, _ENCODER.default, encode_basestring, None, ":", ",", False, False, False)
     if c_make_encoder is not None
     else _ENCODER.iterencode

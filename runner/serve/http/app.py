@@ -22,11 +22,13 @@ from runner.serve.admission import Answer
 from runner.serve.http.access import Access
 from runner.serve.http.body import BODY_HERE, Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
+from runner.store.errors import StoreError
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
 
 _JSON = {"content-type": "application/json"}
+_LATER = {"retry-after": "5"}
 _SEND = 60.0
 """Seconds that an HTTP/2 peer has to take a part of an answer."""
 _SANE_ID = re.compile(rb"[!-~]{1,128}")
@@ -112,6 +114,9 @@ class App:
             answer = refusal(refused)
         except Gone:
             return
+        except StoreError as error:
+            log.error("request %s cannot be answered: %s (%s)", request.request_id, error, error.hint)
+            answer = json_answer(503, {"detail": "the server cannot read its state now; retry later"}, _LATER)
         except Exception:
             self.faults += 1
             log.exception("request %s met a fault of the server: %s %s", request.request_id, scope["method"], endpoint)

@@ -114,16 +114,29 @@ def document(title: str, version: str, starts: Sequence[str], has_key: bool, met
         paths[path] = {"post": _operation(said, answers, _START_ERRORS, has_key, body)}
     paths["/rollout/{rollout_id}/status"] = {
         "get": {
-            **_operation("How a rollout stands; `unknown` for any id that is not known.", _ok(_STATUS), {}, has_key),
+            **_operation(
+                "How a rollout stands; `unknown` for any id that is not known.",
+                _ok("How it stands.", _STATUS),
+                {},
+                has_key,
+            ),
             "parameters": [{"name": "rollout_id", "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}],
         }
     }
     said = "Cancel rollouts by id, by prefix, or all. An empty prefix is all."
-    paths["/rollout/cancel"] = {"post": _operation(said, _ok(_DISPOSITIONS), _BODY_ERRORS, has_key, _CANCEL)}
-    paths["/health"] = {"get": _operation("Whether the server is well, and how full.", _ok(_HEALTH), {}, False)}
+    paths["/rollout/cancel"] = {
+        "post": _operation(said, _ok("What became of each of them.", _DISPOSITIONS), _BODY_ERRORS, has_key, _CANCEL)
+    }
+    paths["/health"] = {
+        "get": _operation(
+            "Whether the server is well, and how full.", _ok("How full it is, and what is owed.", _HEALTH), {}, False
+        )
+    }
     if has_key:
         said = "The same, for who has the key."
-        paths["/platform/health"] = {"get": _operation(said, _ok(_HEALTH), {}, True)}
+        paths["/platform/health"] = {
+            "get": _operation(said, _ok("How full it is, and what is owed.", _HEALTH), {}, True)
+        }
     if metrics:
         text = {"200": {"description": "Prometheus text.", "content": {"text/plain": {"schema": _TEXT}}}}
         paths["/metrics"] = {"get": _operation("Numbers for Prometheus.", text, {}, False)}
@@ -147,8 +160,8 @@ def _operation(
     return found
 
 
-def _ok(schema: Schema) -> dict[str, Any]:
-    return {"200": _answer("So it is.", schema)}
+def _ok(text: str, schema: Schema) -> dict[str, Any]:
+    return {"200": _answer(text, schema)}
 
 
 def _answer(text: str, schema: Schema) -> dict[str, Any]:

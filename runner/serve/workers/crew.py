@@ -135,7 +135,7 @@ class Crew:
             )
         except NoAnswer as error:
             log.warning("a start was handed over in vain: %s", error)
-            if error.sent and not self._safe_twice and dialect.name != "agent-loop":
+            if error.sent and not self._known_again(dialect, body):
                 text = "whether it was accepted is not known: the worker that was to play it has ended"
                 raise Refused(503, text, {"retry-after": "1"}) from None
             return await self._engine.start(dialect, body, raw, headers)
@@ -144,6 +144,10 @@ class Crew:
         if "refused" in said:
             raise Refused(said["refused"], said["detail"], said["headers"])
         return Answer(said["status"], answer, said["headers"])
+
+    def _known_again(self, dialect: Dialect, body: Mapping[str, Any]) -> bool:
+        """Whether a start that comes twice is told from two: one without an id never is."""
+        return dialect.name == "agent-loop" or (self._safe_twice and bool(body.get("rollout_id")))
 
     async def status(self, rollout_id: str) -> dict[str, Any]:
         """What is known about a rollout, whoever plays it. Raises `StoreError`."""

@@ -314,3 +314,18 @@ def test_traps_1_and_13_killed_servers_lose_and_contradict_nothing(desk: Any) ->
             assert controller.paths.index(f"/{rollout}/completion") <= controller.paths.index(name)
 
     desk.run(test)
+
+
+def test_nobody_is_away_to_whom_nothing_is_owed(desk: Any) -> None:
+    """A controller that never comes back is forgotten with the last callback: each job may bring a port of its own."""
+
+    async def test() -> None:
+        controller = await desk.controller(lambda seen: 500)
+        async with desk.side(replace(desk.quick, attempts=6)) as side:
+            await side.finish("a", controller.url)
+            await desk.until(lambda: side.deliveries.backlog().away == (controller.url,))
+            await side.done()
+            assert side.deliveries.backlog().abandoned == 2
+            assert side.deliveries.backlog().away == ()
+
+    desk.run(test)

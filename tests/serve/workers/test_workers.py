@@ -61,7 +61,7 @@ def test_one_connection_does_not_leave_other_workers_idle(crowd: Any) -> None:
             assert await server.process.wait() == 0
 
     crowd.run(test)
-    assert "draining: 0 rollouts play" in crowd.errors and "rror" not in crowd.errors
+    assert "stopping: no rollout plays or waits" in crowd.errors and "rror" not in crowd.errors
 
 
 def test_the_limits_are_of_all_workers_and_who_waited_longest_is_next(crowd: Any) -> None:
