@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 
 from runner.build.plan import Plan
 from runner.datasets.dataset import DatasetError
+from runner.records.completion import ToolSpec
+from runner.records.failure import WorkflowError
 from runner.records.rollout import RolloutRequest
+from runner.runtime.offered import offered_to
 from runner.serve.alive import Alive
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.played import Played
@@ -87,13 +90,14 @@ class Admission:
         attempt_id = token_hex(16)
         start = self.parse(dialect, body, attempt_id)
         request = self.request(start)
-        status, answer = dialect.accepted(start, self._plan.offered)
+        tools = self._tools(request)
+        status, answer = dialect.accepted(start, tools)
         keys = self._keys(dialect, start)
         first = self._alive.keyed(keys)
         if first is not None:
-            return await self._join(first, dialect, hash(raw))
+            return await self._join(first, dialect, hash(raw), tools)
         if not self._slots.reserve():
-            return await self._full(dialect, keys)
+            return await self._full(dialect, keys, tools)
         played = Played(attempt_id, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
         self._alive.add(played, keys)
         if self._traced is not None:
@@ -103,7 +107,7 @@ class Admission:
         )
         holder = await _holder(self._store(played, accepted))
         if holder is not None:
-            return await self._repeated(holder, dialect)
+            return await self._repeated(holder, dialect, tools)
         for note in start.notes:
             log.warning("rollout %s: %s", start.rollout_id, note)
         return Answer(status, answer)
@@ -127,6 +131,14 @@ class Admission:
             )
         except DatasetError as error:
             raise Refused(422, str(error)) from None
+
+    def _tools(self, request: RolloutRequest) -> Sequence[ToolSpec]:
+        """What the model is offered in this rollout. Raises `Refused` when an agent loop cannot list its tools."""
+        try:
+            return offered_to(self._plan, request)
+        except WorkflowError as error:
+            log.error("a start was refused: %s", error)
+            raise Refused(500, str(error)) from None
 
     def until(self, request: RolloutRequest, admitted: float) -> float | None:
         """When its time is over, on the monotonic clock."""
@@ -163,34 +175,34 @@ class Admission:
                 self._slots.give_back()
                 self._alive.remove(played)
 
-    async def _join(self, first: Played, dialect: Dialect, mark: int) -> Answer:
+    async def _join(self, first: Played, dialect: Dialect, mark: int, tools: Sequence[ToolSpec]) -> Answer:
         if first.stored is not None and first.phase == "accepting":
             holder = await _holder(first.stored)
             if holder is not None:
-                return await self._repeated(holder, dialect)
+                return await self._repeated(holder, dialect, tools)
         if first.stop.reason == "cancelled":  # nothing may ever be said of it: whoever joined it would wait for ever
             raise Refused(dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
         self._reject(dialect, first.name)
         if first.mark != mark:
             log.warning("rollout %s was started again with another body; the first one counts", first.name)
-        return Answer(*first.dialect.accepted(first.start, self._plan.offered))
+        return Answer(*first.dialect.accepted(first.start, self._tools(first.request)))
 
-    async def _repeated(self, holder: str, dialect: Dialect) -> Answer:
+    async def _repeated(self, holder: str, dialect: Dialect, tools: Sequence[ToolSpec]) -> Answer:
         """The answer to a start whose rollout was accepted before, and may have ended long ago."""
         known = await self._outbox.attempt(holder)
         if known is None:
             raise Refused(503, "the rollout is just being forgotten; retry later", _LATER)
         self._reject(dialect, known.rollout_id)
-        return Answer(*dialect.repeated(known.rollout_id, self._plan.offered))
+        return Answer(*dialect.repeated(known.rollout_id, tools))
 
     def _reject(self, dialect: Dialect, name: str) -> None:
         if self._policy.dedupe == "reject" and dialect.name != "agent-loop":
             raise Refused(409, f"rollout {name!r} was accepted before")
 
-    async def _full(self, dialect: Dialect, keys: tuple[str, ...]) -> Answer:
+    async def _full(self, dialect: Dialect, keys: tuple[str, ...], tools: Sequence[ToolSpec]) -> Answer:
         holder = await self._outbox.holder(keys) if keys else None
         if holder is not None:
-            return await self._repeated(holder, dialect)
+            return await self._repeated(holder, dialect, tools)
         wait = {"retry-after": str(self._slots.retry_after())}
         raise Refused(dialect.full_status, "rollout queue is full; retry later", wait)
 

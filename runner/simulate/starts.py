@@ -108,8 +108,8 @@ def _rollout(ask: Ask, base: str) -> dict[str, Any]:
 class Asking:
     """Makes `Ask`s from a plan's rows, without end, in groups: the attempts of a row stand together.
 
-    A file without a dataset gets one made-up row. Ids and keys follow from `seed`. With `anew`, ids end in a word that no
-    run had before: a server that runs on remembers the ids of the last one, and answers them without playing.
+    A file without a dataset gets one made-up row. Ids and keys follow from `seed`. With `anew`, ids end in a word that
+    no run had before: a server that runs on remembers the ids of the last one, and answers them without playing.
     """
 
     def __init__(
