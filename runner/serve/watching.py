@@ -75,7 +75,15 @@ class Watching:
         if posted.result == "abandoned":
             log.error("callback %s of rollout %s is given up: %s", posted.channel, posted.rollout_id, posted.problem)
         elif posted.result == "retry":
-            log.info("callback %s of rollout %s: %s", posted.channel, posted.rollout_id, posted.problem)
+            log.info(
+                "callback %s of rollout %s to %s, try %d: %s; again in %.1f s",
+                posted.channel,
+                posted.rollout_id,
+                posted.origin,
+                posted.number,
+                posted.problem,
+                posted.wait,
+            )
         if self._archiving is not None:
             self._archiving.posted(posted)
         if self.metrics is not None:
@@ -102,7 +110,8 @@ class Watching:
             log.debug("rollout %s %s (%s) reward %s", played.name, outcome.status, outcome.stop_reason, outcome.reward)
             return
         where = f" at {failure.where}" if failure.where else ""
-        detail = f"\n{failure.detail}" if failure.detail else ""
+        # A traceback helps whoever wrote the code; that of a model that does not answer is all ours.
+        detail = f"\n{failure.detail}" if failure.detail and failure.boundary != "model" else ""
         what = f"{failure.boundary}/{failure.kind}: {failure.message}{where}{detail}"
         log.warning("rollout %s %s: %s", played.name, outcome.status, what)
 
