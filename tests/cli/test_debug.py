@@ -214,7 +214,7 @@ def test_ctrl_c_ends_with_130_and_one_word(folder: Path, where: str) -> None:
         assert terminal.end() == 130
         assert time.monotonic() - started < 5
         last = terminal.screen.splitlines()[-1].rpartition("\x1b[2K")[2]  # the notice that somebody waits is erased
-        assert last == "interrupted"
+        assert last.endswith("interrupted")  # after the notice, if the signal came before it was erased
         assert "Traceback" not in terminal.screen and "never retrieved" not in terminal.screen
 
 
