@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from runner.batch.compare import Comparison
-from runner.batch.figures import Plain, Style, clip, many, number
+from runner.batch.figures import Plain, clip, many, number
 from runner.batch.paired import Difference
 from runner.batch.reasons import Change
+from runner.diag.style import Style
 
 _MOST = 12
 

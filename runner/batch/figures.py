@@ -6,23 +6,12 @@ Only signs that the console can spell in ASCII are used, and every style returns
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from runner.diag.style import Style
 
 PAGE = 80
 """Columns of what is not printed to a narrower terminal."""
-
-
-class Style(Protocol):
-    """Named styles: each returns its text, perhaps coloured. `width` is how many columns a line may have."""
-
-    @property
-    def width(self) -> int: ...
-    def ok(self, text: str) -> str: ...
-    def warn(self, text: str) -> str: ...
-    def bad(self, text: str) -> str: ...
-    def dim(self, text: str) -> str: ...
-    def bold(self, text: str) -> str: ...
-    def name(self, text: str) -> str: ...
 
 
 class Plain:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.batch.figures import OUTCOME_SIGNS, Style, clip, number
+from runner.batch.figures import OUTCOME_SIGNS, clip, number
 from runner.batch.transcript import safe
+from runner.diag.style import Style
 from runner.records.message import last_answer
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.batch.figures import Plain, Style, columns, money, number, percent, strip
+from runner.batch.figures import Plain, columns, money, number, percent, strip
 from runner.batch.options import RunResult
+from runner.diag.style import Style
 
 
 def matrix_table(results: Sequence[RunResult], style: Style | None = None) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from runner.batch.figures import (
     PAGE,
     Plain,
-    Style,
     clip,
     duration,
     many,
@@ -24,6 +23,7 @@ from runner.batch.figures import (
     strip,
     wrapped,
 )
+from runner.diag.style import Style
 from runner.records.rollout import STATUSES
 
 _INDENT = "  "

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.batch.figures import Plain, Style, clip, duration, money, number
+from runner.batch.figures import Plain, clip, duration, money, number
+from runner.diag.style import Style
 from runner.records.message import Message, text_of, tool_calls_of
 
 

@@ -93,8 +93,12 @@ def delay(attempt: int, retry_after: float | None, rng: Random, max_wait: float,
     """
     if retry_after is not None:
         return min(max_wait, retry_after * (1.0 + 0.1 * rng.random()))
-    ceiling = min(max_wait, base_wait * 2.0 ** min(attempt - 1, 30))
-    return rng.uniform(0.0, ceiling)
+    return rng.uniform(0.0, ceiling(attempt, max_wait, base_wait))
+
+
+def ceiling(attempt: int, max_wait: float, base_wait: float) -> float:
+    """The longest wait after failed try number `attempt` (from 1), in seconds: twice as long after each one more."""
+    return min(max_wait, base_wait * 2.0 ** min(attempt - 1, 30))
 
 
 def retry_after(headers: Mapping[str, str], now: float, body: bytes = b"") -> float | None:

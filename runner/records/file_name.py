@@ -16,12 +16,15 @@ def file_name(text: str) -> str:
     return f"{stem}_{mark}"
 
 
+def is_segment(text: str) -> bool:
+    """Whether a text can be one segment of a path, in a URL or a file system."""
+    return text not in ("", ".", "..") and not any(sign in text for sign in "/\\\0")
+
+
 def segment(text: str) -> str:
     """The text itself if it is one legal path segment that a file system takes, else its `file_name`."""
-    legal = text not in ("", ".", "..") and not any(sign in text for sign in "/\\\0")
-    return (
-        text if legal and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST and _is_utf8(text) else file_name(text)
-    )
+    fits = len(text.encode("utf-8", "surrogatepass")) <= _LONGEST and _is_utf8(text)
+    return text if is_segment(text) and fits else file_name(text)
 
 
 def _is_utf8(text: str) -> bool:

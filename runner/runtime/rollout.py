@@ -29,7 +29,7 @@ from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
 from runner.runtime.sampling import merge_sampling
 from runner.runtime.stepping import Stepping
-from runner.runtime.stop import current_stop
+from runner.runtime.stop import reason_to_stop
 from runner.tools.processes import Processes
 from runner.tools.tool import ToolScope
 from runner.workflows.ambient import play
@@ -223,12 +223,7 @@ class _Rollout:
         return self._outcome("failed", _Ended(failure.kind), failure)
 
     def _cancelled(self) -> Outcome:
-        stop, task = current_stop.get(), asyncio.current_task()
-        if stop is None or stop.reason is None or task is None:
-            raise asyncio.CancelledError
-        while task.uncancel() > 0:
-            pass  # asked more than once; the outcome that comes of it still has to be written
-        return self._outcome("cancelled", _Ended(stop.reason))
+        return self._outcome("cancelled", _Ended(reason_to_stop()))
 
     def _outcome(self, status: Status, ended: _Ended, failure: Failure | None = None) -> Outcome:
         recorder, budget = self._recorder, self._budget

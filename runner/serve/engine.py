@@ -98,9 +98,9 @@ class Engine:
 
     async def status(self, rollout_id: str) -> dict[str, Any]:
         """What is known about a rollout, in the words of the status endpoint."""
-        alive = self._alive.named(rollout_id)
-        if alive is not None:
-            return status_of(rollout_id, alive.status)
+        phase = self.phase(rollout_id)
+        if phase is not None:
+            return status_of(rollout_id, phase)
         known = await self._outbox.find(rollout_id)
         if known is None:
             return status_of(rollout_id, "unknown")

@@ -23,7 +23,7 @@ from runner.records.event import AgentEnded, Event, Listener
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
-from runner.runtime.stop import current_stop
+from runner.runtime.stop import current_stop, reason_to_stop
 from runner.serve.ends import shut_down
 from runner.serve.played import Played
 from runner.serve.start import Start
@@ -71,7 +71,7 @@ class Player:
     async def play(self, played: Played) -> Outcome:
         """The outcome of the rollout; nothing is stored yet. Never raises, except cancellation without a reason."""
         if played.left is not None:
-            return await self._grade(played, played.left)
+            return await self._grade(played.left)
         if self._artifacts is not None:
             artifacts_at.set(self._artifacts(played.name))  # in the task's own context, so it needs no reset
         model = self._models.model_for(played.start)
@@ -163,17 +163,12 @@ class Player:
         played.told = True
         self._owe(_deliveries(played, [ended], first=0))
 
-    async def _grade(self, played: Played, left: Outcome) -> Outcome:
+    async def _grade(self, left: Outcome) -> Outcome:
         """A rollout that was being graded when the process ended."""
         try:
             return await grade_outcome(self._live, left)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if played.stop.reason is None or task is None:
-                raise
-            while task.uncancel() > 0:
-                pass
-            return replace(left, status="cancelled", stop_reason=played.stop.reason)
+            return replace(left, status="cancelled", stop_reason=reason_to_stop())
 
 
 def begin(

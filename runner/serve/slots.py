@@ -87,12 +87,6 @@ class Slots(Generic[T]):
             self._start(self._waiting.pop(name))
         return len(names)
 
-    def empty(self) -> list[T]:
-        """Take all out of the queue."""
-        items = list(self._waiting.values())
-        self._waiting.clear()
-        return items
-
     def retry_after(self) -> int:
         """Whole seconds until a place is likely to be free for who asks now.
 

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import wrap
-from typing import Any, Protocol
+from typing import Any
+
+from runner.diag.style import Style
 
 _INDENT = "  "
 _NAME = 14
-
-
-class Style(Protocol):
-    """Named styles: each returns its text, perhaps coloured. `width` is how many columns a line may have."""
-
-    @property
-    def width(self) -> int: ...
-    def ok(self, text: str) -> str: ...
-    def warn(self, text: str) -> str: ...
-    def bad(self, text: str) -> str: ...
-    def dim(self, text: str) -> str: ...
-    def bold(self, text: str) -> str: ...
-    def name(self, text: str) -> str: ...
 
 
 def report_text(facts: Mapping[str, Any], style: Style) -> str:

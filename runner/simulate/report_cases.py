@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from runner.diag.style import Style
 from runner.simulate.conformance import CaseOutcome
 from runner.simulate.parity import Compared
-from runner.simulate.report import Style
 
 _SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 

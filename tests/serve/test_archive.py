@@ -17,10 +17,11 @@ from runner.records.artifacts import artifacts_at, artifacts_folder
 from runner.records.completion import ToolSpec
 from runner.records.failure import Failure
 from runner.records.rollout import Outcome, RolloutRequest, Sample
-from runner.serve.archive.ack_report import MAX_BYTES, Report, SampleReport
+from runner.serve.archive.ack_report import Report, SampleReport
 from runner.serve.archive.archive import Archive, report_of
 from runner.serve.archive.atif import check, dump, plain, steps_of
 from runner.serve.archive.trajectory import trajectory_of
+from runner.serve.delivery.reading import MAX_ACK
 from runner.serve.start import Chat, Start
 from runner.workflows.workflow import AgentWorkflowContext
 
@@ -156,7 +157,7 @@ def test_our_own_calls_are_not_guessed_onto_steps() -> None:
         b'{"trajectory": {"model_name": 3}}',
         b'{"trajectory": ' + b"[" * 100_000,
         b"\xff\xfe" + b'"trajectory"',
-        b'{"trajectory": {"samples": {}}, "x": "' + b"x" * MAX_BYTES + b'"}',
+        b'{"trajectory": {"samples": {}}, "x": "' + b"x" * MAX_ACK + b'"}',
     ],
 )
 def test_an_acknowledgement_without_a_good_report(body: bytes) -> None:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.records.atif_rules import check
-
-MAX_BYTES = 8 << 20
-"""Of an acknowledgement's body: a longer one is not looked at."""
+from runner.serve.delivery.reading import MAX_ACK
 
 _CALL = (
     "prompt_tokens",
@@ -50,7 +48,7 @@ class Report:
 
 def report_of(ack_body: bytes) -> Report | None:
     """The report in an acknowledgement, or None if it holds none, or one that is malformed (which is logged)."""
-    if len(ack_body) > MAX_BYTES or b'"trajectory"' not in ack_body:
+    if len(ack_body) > MAX_ACK or b'"trajectory"' not in ack_body:
         return None
     try:
         body = json.loads(ack_body)

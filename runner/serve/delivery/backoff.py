@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from runner.models.retry import retry_after
+from runner.models.retry import ceiling, delay, retry_after
 
 _SHORTEST = 0.05
 """Seconds: a controller that says "retry after 0" is still given room to breathe."""
-_AMONG_FRIENDS = 0.1
-"""What is added at most, as a part of it, to a wait that the controller asked for: it tells many the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,11 @@ class Backoff:
 
     def wait(self, failures: int, rng: Random) -> float:
         """Seconds to wait after the `failures`-th failure in a row (from 1)."""
-        return rng.random() * self._bound(failures)
+        return delay(failures, None, rng, self.longest, self.base)
 
     def pause(self, failures: int, rng: Random) -> float:
         """The same for a whole origin, at least half of the bound: one probe at a time needs no spreading out."""
-        return (0.5 + 0.5 * rng.random()) * self._bound(failures)
+        return (0.5 + 0.5 * rng.random()) * ceiling(failures, self.longest, self.base)
 
     def asked(self, headers: Mapping[str, str], now: float, rng: Random) -> float | None:
         """What `Retry-After` asks for, in seconds or as an HTTP date, within our bounds; None if it asks nothing.
@@ -43,7 +41,4 @@ class Backoff:
         seconds = retry_after(headers, now)
         if seconds is None:
             return None
-        return min(self.longest, max(_SHORTEST, seconds * (1.0 + _AMONG_FRIENDS * rng.random())))
-
-    def _bound(self, failures: int) -> float:
-        return min(self.longest, self.base * 2.0 ** min(failures - 1, 30))
+        return max(_SHORTEST, delay(1, seconds, rng, self.longest))

@@ -46,8 +46,8 @@ class CallbackPolicy:
 class Posted:
     """One post, for metrics, the log and the archive. `number` counts from 1 over restarts.
 
-    `status` is None if no answer came. `report` is the body of an acknowledgement that may hold a `trajectory` (see
-    `reading.trajectory`), else empty. `wait` is how long until the next try, in seconds, of a retry.
+    `status` is None if no answer came. `report` is the body of an acknowledgement that may hold a `trajectory`,
+    else empty. `wait` is how long until the next try, in seconds, of a retry.
     """
 
     attempt_id: str

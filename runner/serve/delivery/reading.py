@@ -7,10 +7,9 @@ on this callback, which posting the same payload again would not change; a diffe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 Meaning: TypeAlias = Literal["acknowledged", "again", "absent", "refused"]
@@ -56,18 +55,6 @@ def read(status: int, headers: Mapping[str, str], body: bytes) -> Reading:
     if status == 404 and not _is_object(body):
         return Reading("absent", f"the controller, or a proxy before it, answered 404: {_WORDS[404]}")
     return Reading("refused", f"the controller answered {status}: {_WORDS.get(status, 'it refuses the callback')}")
-
-
-def trajectory(body: bytes) -> Mapping[str, Any] | None:
-    """The `trajectory` report of an acknowledgement; None if its body holds none or is anything else."""
-    if b'"trajectory"' not in body:
-        return None
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    report = found.get("trajectory") if isinstance(found, dict) else None
-    return report if isinstance(report, dict) else None
 
 
 def _is_object(body: bytes) -> bool:

@@ -13,10 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from runner.records.file_name import is_segment
 from runner.serve.dialects.agent_loop import AgentLoop
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.dialects.multi_sample import MultiSample
-from runner.serve.dialects.single_sample import Either, SingleSample, is_segment
+from runner.serve.dialects.single_sample import Either, SingleSample
 
 if TYPE_CHECKING:
     from runner.config.serve import ServeSection

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from runner.records.completion import ToolSpec
+from runner.records.file_name import is_segment
 from runner.records.rollout import Outcome
 from runner.serve.dialects.fields import GivenKey, read
 from runner.serve.dialects.rollout_report import completion, said, sample_body, told
@@ -18,11 +19,6 @@ from runner.serve.dialects.rollout_start import LONGEST_ID, PATH, RolloutFields,
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.start import Start
 from runner.store.outbox import Owed
-
-
-def is_segment(text: str) -> bool:
-    """Whether a text can be one segment of a URL's path."""
-    return text not in ("", ".", "..") and not any(each in text for each in "/\\\0")
 
 
 def _segment(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from email.utils import formatdate
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.serve.delivery.reading import trajectory
+from runner.serve.archive.ack_report import report_of
 
 
 def test_a_callback_is_posted_with_its_key_and_acknowledged(desk: Any) -> None:
@@ -79,7 +80,7 @@ def test_trap_7_no_body_undoes_an_acknowledgement(desk: Any, name: str) -> None:
             await side.done()
             assert controller.paths == ["/a/completion", "/a/grader"]
             assert [each.result for each in side.posts] == ["acknowledged"] * 2
-            assert [trajectory(each.report) for each in side.posts] == [None] * 2
+            assert [report_of(each.report) for each in side.posts] == [None] * 2
             assert all(each.seconds < 1.0 for each in side.posts)
 
     desk.run(test)
@@ -92,7 +93,7 @@ def test_trap_7_a_trajectory_report_is_handed_on(desk: Any) -> None:
         async with desk.side() as side:
             await side.finish("a", controller.url, ["completion"])
             await side.done()
-            assert trajectory(side.posts[0].report) == {"samples": {"main": {"llm_call_metrics": []}}}
+            assert json.loads(side.posts[0].report)["trajectory"] == {"samples": {"main": {"llm_call_metrics": []}}}
 
     desk.run(test)
 
