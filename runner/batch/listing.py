@@ -9,6 +9,7 @@ from runner.batch.figures import OUTCOME_SIGNS, clip, number
 from runner.batch.transcript import safe
 from runner.diag.style import Style
 from runner.records.message import last_answer
+from runner.records.rollout import AGENT_ANSWER
 
 
 def listed(record: Mapping[str, Any], passed: bool) -> dict[str, Any]:
@@ -23,10 +24,15 @@ def listing_line(record: Mapping[str, Any], passed: bool, style: Style) -> str:
     sign = "✓" if passed else "✗" if record["outcome"] == "scored" else OUTCOME_SIGNS[record["outcome"]]
     paint = style.ok if passed else style.warn if record["outcome"] == "ungraded" else style.bad
     failure = record.get("failure")
-    words = str(failure["message"]) if failure else last_answer(record.get("messages") or ())
+    words = str(failure["message"]) if failure else _answer(record)
     flat = " ".join(safe(words).split())
     end = flat if len(flat) <= 34 or failure else "…" + flat[-33:]
     name = clip(f"{safe(record['row_id'])}/{record['attempt']}", 16)
     return (
         f"{paint(sign)} {name:<16} {number(record['reward']):>7}  {record['stop_reason']:<17} {clip(end, 34)}".rstrip()
     )
+
+
+def _answer(record: Mapping[str, Any]) -> str:
+    said = (record.get("info") or {}).get(AGENT_ANSWER)
+    return said if isinstance(said, str) else last_answer(record.get("messages") or ())

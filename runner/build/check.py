@@ -8,15 +8,23 @@ from runner.build.dataset import build_dataset, check_columns, check_prompts
 from runner.build.parts import Parts, assemble
 from runner.build.site import Site
 from runner.config.load import Loaded
+from runner.records.completion import ToolSpec
+from runner.workflows.loop.shape import Offers
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check saw: how many tools and graders could be built, and the rows it read, or None."""
+    """What a check saw: how many tools and graders could be built, and the rows it read, or None.
+
+    `notes` say what was decided that the file does not say.
+    """
 
     tools: int = 0
     graders: int = 0
     rows: int | None = None
+    notes: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
+    """The tools that an agent loop brings along, by name."""
 
 
 def check_build(loaded: Loaded, *, imports: bool = True, read_rows: bool = False) -> Checked:
@@ -30,7 +38,14 @@ def check_build(loaded: Loaded, *, imports: bool = True, read_rows: bool = False
     site = Site(loaded.config, loaded.report, imports, loaded=loaded)
     parts = assemble(site)
     rows = None if loaded.is_broken(("dataset",)) else _check_dataset(site, parts, glance=not read_rows)
-    return Checked(len(loaded.config.tools), len(loaded.config.graders), rows if read_rows else None)
+    offered: tuple[ToolSpec, ...] = parts.make_workflow.offered if isinstance(parts.make_workflow, Offers) else ()
+    return Checked(
+        len(site.config.tools),
+        len(site.config.graders),
+        rows if read_rows else None,
+        tuple(site.notes),
+        tuple(spec.name for spec in offered),
+    )
 
 
 def _check_dataset(site: Site, parts: Parts, *, glance: bool) -> int | None:

@@ -7,10 +7,13 @@ one that is called `AgentWorkflow` and comes from here or from the SDK, so code 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from runner.build.importing import from_here
 
 HOMES = ("runner", "osmosis_ai")
 """The packages whose nouns count."""
@@ -18,10 +21,11 @@ HOMES = ("runner", "osmosis_ai")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a module holds under `name`."""
+    """What a module holds under `name`. `place` is `file.py:line` where it was written, empty where nobody knows."""
 
     name: str
     value: Any
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,17 @@ class Discovered:
 
 
 class DiscoveryProblem(Exception):
-    """A module holds none of what is needed, or several. `message` names them, `cure` says what to do."""
+    """A module holds none of what is needed, or several. `message` names them, `cure` says what to do.
 
-    def __init__(self, message: str, cure: str) -> None:
+    `noun` is what was looked for, `found` what there is of it.
+    """
+
+    def __init__(self, message: str, cure: str, noun: str = "", found: Sequence[Named] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.cure = cure
+        self.noun = noun
+        self.found = tuple(found)
 
 
 def discover(module: ModuleType, *, workflow: str | None = None, grader: str | None = None) -> Discovered:
@@ -64,6 +73,7 @@ class _Scan:
     """The names of one module, each thing once."""
 
     def __init__(self, module: ModuleType) -> None:
+        self.module = module
         self.file = str(getattr(module, "__file__", None) or module.__name__).rpartition("/")[2]
         self.things: dict[int, Named] = {}
         for name, value in vars(module).items():
@@ -86,6 +96,8 @@ class _Scan:
             raise DiscoveryProblem(
                 f"`{self.file}` holds {len(found)} `{noun}` classes: {_names(found)}",
                 f"choose one with `{option} {found[0].name}`, or leave one in the entrypoint",
+                noun,
+                found,
             )
         return found[0] if found else None
 
@@ -99,19 +111,26 @@ class _Scan:
             )
         return found[0] if found else None
 
-    def none(self) -> tuple[str, str]:
-        """What to say when no workflow is there: an abstract one is the likeliest slip."""
+    def none(self) -> tuple[str, str, str, list[Named]]:
+        """What to say when no workflow is there: an abstract one is the likeliest slip, an agent loop the next."""
         for each in self._where(lambda value: _is_below(value, "AgentWorkflow")):
             missing = ", ".join(f"`{name}`" for name in sorted(each.value.__abstractmethods__))
-            message = f"`{each.name}` of `{self.file}` is abstract: it does not define {missing}"
-            return message, "define it: `async def run(self, ctx)`"
+            message = f"{_names([each])} of `{self.file}` is abstract: it does not define {missing}"
+            return message, "define it: `async def run(self, ctx)`", "AgentWorkflow", []
+        loops = self._where(_is_loop)
+        if loops:
+            message = f"`{self.file}` holds no `AgentWorkflow`; it holds the agent loop {_names(loops[:1])}"
+            return message, "name the agent loop", "RolloutAgentLoop", loops
         return (
             f"`{self.file}` holds no `AgentWorkflow`",
             "define a class below `AgentWorkflow` there, or import it into the entrypoint",
+            "AgentWorkflow",
+            [],
         )
 
     def _where(self, wanted: Callable[[Any], bool]) -> list[Named]:
-        return [each for each in self.things.values() if wanted(each.value)]
+        found = [each for each in self.things.values() if wanted(each.value)]
+        return [replace(each, place=place_of(self.module, each)) for each in found]
 
 
 def _is_below(value: Any, noun: str) -> bool:
@@ -127,5 +146,37 @@ def _is_home(kind: type[Any]) -> bool:
     return kind.__module__.partition(".")[0] in HOMES
 
 
-def _names(found: list[Named]) -> str:
-    return ", ".join(f"`{each.name}`" for each in found)
+def _is_loop(value: Any) -> bool:
+    """Whether `value` is an agent loop that somebody made."""
+    return not inspect.isclass(value) and _is_noun(type(value), "RolloutAgentLoop")
+
+
+def place_of(module: ModuleType, thing: Named) -> str:
+    """`file.py:line` where the class was written, or where the module gives an instance its name; else empty."""
+    if inspect.isclass(thing.value):
+        try:
+            file, line = inspect.getsourcefile(thing.value), inspect.getsourcelines(thing.value)[1]
+        except (OSError, TypeError):
+            return ""
+        return f"{from_here(Path(file))}:{line}" if file else ""
+    file = getattr(module, "__file__", None)
+    line = 0 if file is None else _line_of(Path(file), thing.name)
+    return f"{from_here(Path(file))}:{line}" if file and line else ""
+
+
+def _line_of(file: Path, name: str) -> int:
+    import ast
+
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return 0
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+            return statement.lineno
+    return 0
+
+
+def _names(found: Sequence[Named]) -> str:
+    return ", ".join(f"`{each.name}`" + (f" ({each.place})" if each.place else "") for each in found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.build.entrypoint import grader_config
 from runner.build.live import GraderPart
 from runner.build.site import Site
 from runner.build.templates import compile_template, compile_text
@@ -178,8 +179,9 @@ def _python(bench: _Bench, section: PythonGrader) -> Grader | None:
     found = bench.site.find(section.call, (*bench.path, "call"))
     if found is None:
         return None
+    made = None if section.config else grader_config(bench.site, section.call)
     try:
-        grader = python.PythonGrader(found.value, section.config, name=section.call.name)
+        grader = python.PythonGrader(found.value, section.config, name=section.call.name, made=made)
     except GraderMisfit as misfit:
         _report_misfit(bench, section, found.value, misfit)
         return None

@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -58,11 +59,19 @@ class Importer:
 
     _modules: dict[tuple[str, str], tuple[ModuleType, float]] = field(default_factory=dict)
 
-    def find(self, text: str, folder: Path) -> Found:
-        """The object that `text` names, as said by a file in `folder`. Raises `ReferenceProblem`."""
+    def find(self, text: str, folder: Path, known: Callable[[str], Any] | None = None) -> Found:
+        """The object that `text` names, as said by a file in `folder`. Raises `ReferenceProblem`.
+
+        `known` is asked for what the module, once it is imported, has made known by a name it does not hold.
+        """
         module_text, _, name = text.partition(":")
         module, seconds = self._import(module_text, folder)
-        value = _attribute(module, module_text, name)
+        try:
+            value = _attribute(module, module_text, name)
+        except ReferenceProblem:
+            value = None if known is None else known(name)
+            if value is None:
+                raise
         file = getattr(module, "__file__", None)
         return Found(value, Path(file) if file else None, seconds)
 

@@ -11,6 +11,7 @@ from runner.models.model import Model
 from runner.records.completion import Caller, Completion, Sampling
 from runner.records.failure import JudgeUnavailable, ModelError
 from runner.records.message import Message
+from runner.sandboxes.pool import SandboxPool
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
@@ -64,16 +65,21 @@ class Bill:
 
 @dataclass(slots=True)
 class Live:
-    """The running side of a plan: the policy, the other roles, and the resources of scope "run"."""
+    """The running side of a plan: the policy, the other roles, the resources of scope "run", and pools of sandboxes.
+
+    `notices` is what this machine cannot give of what the file asks, as sentences to be said once.
+    """
 
     plan: Plan
     model: Model
     roles: Mapping[str, Role] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
+    sandboxes: Mapping[str, SandboxPool] = field(default_factory=dict)
+    notices: Sequence[str] = ()
 
     def answered_by(self, model: Model) -> Live:
         """The same, with another policy: a served rollout brings its own."""
-        return Live(self.plan, model, self.roles, self.resources)
+        return replace(self, model=model)
 
     def judges(self, caller: Caller, bill: Bill) -> Mapping[str, Judge]:
         """The roles as a grader asks them, on behalf of one rollout; what they cost goes on its bill.

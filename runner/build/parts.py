@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from runner.build.entrypoint import enter
 from runner.build.graders import build_graders
 from runner.build.live import GraderPart, ResourcePart
 from runner.build.models import ModelMaker, RolePart, build_models
 from runner.build.prompts import Prompts, build_prompts
 from runner.build.resources import build_resources
+from runner.build.sandboxes import SandboxPart, build_sandboxes
 from runner.build.site import Site
 from runner.build.tests import ScriptedTest, build_tests
 from runner.build.tools import build_tools
@@ -32,12 +34,14 @@ class Parts:
     make_model: ModelMaker | None
     roles: dict[str, RolePart]
     tests: list[ScriptedTest]
+    sandboxes: list[SandboxPart]
 
 
 def assemble(site: Site) -> Parts:
     """Build every part of the site's config. Never raises for a mistake in it."""
     if site.imports:
         _set_environment(site)
+    enter(site)
     workers = Workers()
     prompts = build_prompts(site)
     tools = build_tools(site)
@@ -45,7 +49,7 @@ def assemble(site: Site) -> Parts:
     graders = build_graders(site, workers)
     model, roles = build_models(site)
     return Parts(prompts, tools, run_resources, rollout_resources, graders, workers,
-                 build_workflow(site), model, roles, build_tests(site))  # fmt: skip
+                 build_workflow(site), model, roles, build_tests(site), build_sandboxes(site))  # fmt: skip
 
 
 def _set_environment(site: Site) -> None:

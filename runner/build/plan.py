@@ -18,6 +18,7 @@ from runner.build.opening import Opened
 from runner.build.parts import Parts, assemble
 from runner.build.prompts import Prompts
 from runner.build.reward import build_reward, required_names
+from runner.build.sandboxes import SandboxPart
 from runner.build.site import Site
 from runner.build.strands import StrandsMaker
 from runner.build.tests import ScriptedTest
@@ -33,10 +34,11 @@ from runner.graders.reward import RewardRule
 from runner.graders.worker import Workers
 from runner.models.model import Model, Opens
 from runner.records.completion import Sampling, ToolSpec
-from runner.records.failure import ConfigFailure
+from runner.records.failure import ConfigFailure, SandboxError
 from runner.records.limits import Limits
 from runner.records.message import Message
 from runner.records.rollout import RolloutRequest
+from runner.sandboxes.pool import SandboxPool
 from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
@@ -76,6 +78,7 @@ class Plan:
     facts: Mapping[str, Mapping[str, Any]]
     digests: Mapping[str, str]
     tests: tuple[ScriptedTest, ...] = ()
+    sandboxes: tuple[SandboxPart, ...] = ()
     _last: list[tuple[Row, tuple[tuple[Message, ...], str | None]]] = field(default_factory=list, repr=False)
 
     def request(self, row: Row, attempt: int) -> RolloutRequest:
@@ -141,7 +144,8 @@ class Plan:
 
         `record` writes every model call to a file that `provider = "replay"` can answer from; `model` takes the place
         of the file's policy. Raises `ConfigError` without a model, `ConfigFailure` (kind "resource_failed") when a
-        resource cannot be opened. One that cannot be closed is a warning in the log: the work is done.
+        resource cannot be opened, `SandboxError` when a kind of sandbox cannot be had here. A resource that cannot be
+        closed is a warning in the log: the work is done.
         """
         if isinstance(self.make_workflow, StrandsMaker):
             self.make_workflow.open()
@@ -157,7 +161,8 @@ class Plan:
             stack.push_async_callback(_close, opened)
             for resource in self.run_resources:
                 await _open(resource, opened)
-            yield Live(self, policy, roles, opened.values)
+            pools, notices = await _open_pools(self.sandboxes, stack)
+            yield Live(self, policy, roles, opened.values, pools, notices)
 
     def require_model(self) -> ModelMaker:
         """What makes the policy. Raises `ConfigError` for a file that names none."""
@@ -186,6 +191,22 @@ async def _opened(model: Model, recording: Recording | None, stack: AsyncExitSta
     from runner.models.recording import RecordingModel
 
     return RecordingModel(model, recording)
+
+
+async def _open_pools(
+    parts: Sequence[SandboxPart], stack: AsyncExitStack
+) -> tuple[Mapping[str, SandboxPool], Sequence[str]]:
+    """A pool for each section, and what the machine cannot give of what they ask."""
+    pools: dict[str, SandboxPool] = {}
+    notices: list[str] = []
+    for part in parts:
+        pool = pools[part.name] = part.pool()
+        stack.push_async_callback(pool.aclose)
+        try:
+            notices += [f"sandbox `{part.name}`: {said}" for said in await pool.open()]
+        except SandboxError as error:
+            raise SandboxError(f"sandbox {part.name!r}: {error}", kind=error.kind) from error
+    return pools, notices
 
 
 async def _open(part: ResourcePart, opened: Opened) -> None:
@@ -240,6 +261,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         facts=known,
         digests={part: digest(known[part]) for part in ("result", "grade")},
         tests=tuple(parts.tests),
+        sandboxes=tuple(parts.sandboxes),
     )
 
 
@@ -261,6 +283,7 @@ def _limits(section: LimitsSection) -> Limits:
         time=section.time,
         cost=section.cost,
         malformed_calls=section.malformed_calls,
+        tool_time=section.tool_time,
         on_limit=float(section.on_limit.reward or 0.0) if action == "reward" else action,
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runner.build.importing import Found, Importer, ReferenceProblem
@@ -16,6 +17,7 @@ from runner.diag.diagnostic import Path as KeyPath
 from runner.diag.inside import inside_string
 
 if TYPE_CHECKING:
+    from runner.build.discovery import Discovered
     from runner.config.layers import Origins
     from runner.config.loaded import Loaded
 
@@ -46,6 +48,10 @@ class Site:
     """Graders that compare with the label."""
     loaded: Loaded | None = None
     """What the checks of the file know already, for a config that is partial."""
+    found: Discovered | None = None
+    """What the entrypoint holds, where the agent is one."""
+    notes: list[str] = field(default_factory=list)
+    """What was decided that the file does not say."""
     _importer: Importer = field(default_factory=Importer)
 
     @property
@@ -90,25 +96,39 @@ class Site:
     def _written(self, path: KeyPath) -> KeyPath:
         return path if self.loaded is None else self.loaded.written(path)
 
-    def find(self, reference: Reference, path: KeyPath) -> Found | None:
-        """The object of a reference, or None: then a finding says why, or imports are off."""
+    def find(self, reference: Reference, path: KeyPath, known: Callable[[str], Any] | None = None) -> Found | None:
+        """The object of a reference, or None: then a finding says why, or imports are off.
+
+        `known` gives what the module has registered by a name, None where it has not.
+        """
         if not self.imports:
             return None
         try:
-            found = self._importer.find(reference.text, reference.folder)
+            found = self._importer.find(reference.text, reference.folder, known)
         except ReferenceProblem as problem:
-            self.add(
-                problem.code,
-                problem.message,
-                path,
-                inside=(problem.start, problem.length),
-                label=problem.label,
-                notes=(problem.note,),
-            )
+            self._refuse(problem, path)
             return None
         if found.file is not None:
             self.code[".".join(map(str, path))] = found.file
         return found
+
+    def module(self, reference: Reference, path: KeyPath) -> ModuleType | None:
+        """The module of a reference without a name, or None as in `find`."""
+        if not self.imports:
+            return None
+        try:
+            module = self._importer.module(reference.text, reference.folder)
+        except ReferenceProblem as problem:
+            self._refuse(problem, path)
+            return None
+        file = getattr(module, "__file__", None)
+        if file:
+            self.code[".".join(map(str, path))] = Path(file)
+        return module
+
+    def _refuse(self, problem: ReferenceProblem, path: KeyPath) -> None:
+        inside, notes = (problem.start, problem.length), (problem.note,)
+        self.add(problem.code, problem.message, path, inside=inside, label=problem.label, notes=notes)
 
     @contextmanager
     def building(self, code: str, path: KeyPath, *kinds: type[Exception]) -> Iterator[None]:

@@ -32,6 +32,11 @@ def compile_template(site: Site, text: str, path: KeyPath, names: Collection[str
     return _compile(site, Template, text, names, lambda at, length: site.place(path, inside=(at, length)))
 
 
+def compile_key(site: Site, text: str, path: KeyPath, names: Collection[str]) -> Template | None:
+    """A template that is itself a key of a table: findings are at the key as a whole."""
+    return _compile(site, Template, text, names, lambda at, length: site.place(path, at_key=True))
+
+
 def compile_guess(site: Site, kind: type[T], text: str, path: KeyPath, names: Collection[str]) -> T | None:
     """A template or expression of a scripted rule: it may name columns that only some rows have."""
     place = lambda at, length: site.place(path, inside=(at, length))  # noqa: E731

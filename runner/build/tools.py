@@ -7,8 +7,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from runner.build.builtins import build_builtin
 from runner.build.site import Needed, Site
-from runner.config.tools import ToolSection
+from runner.config.tools import CallTool, ToolSection
 from runner.diag.diagnostic import Path
 from runner.records.completion import ToolSpec
 from runner.strands.adapted import plain_tool
@@ -37,6 +38,8 @@ def offered_names(site: Site) -> list[str]:
 
 
 def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
+    if not isinstance(section, CallTool):
+        return build_builtin(site.config, name, section)
     path: Path = ("tools", name)
     inject = _injectors(site, section, path)
     found = site.find(section.call, (*path, "call"))
@@ -65,14 +68,14 @@ def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
     )
 
 
-def _of_strands(site: Site, name: str, section: ToolSection, decorated: Mapping[str, Any] | None) -> ToolSpec | None:
+def _of_strands(site: Site, name: str, section: CallTool, decorated: Mapping[str, Any] | None) -> ToolSpec | None:
     """What Strands' `@tool` says of itself, where the file does not say it."""
     if decorated is None or section.inject or isinstance(section.parameters, Mapping):
         return None
     return ToolSpec(name, section.description or decorated["description"], decorated["inputSchema"]["json"])
 
 
-def _injectors(site: Site, section: ToolSection, path: Path) -> dict[str, Injector] | None:
+def _injectors(site: Site, section: CallTool, path: Path) -> dict[str, Injector] | None:
     built: dict[str, Injector] = {}
     sound = True
     for argument, text in section.inject.items():
@@ -87,7 +90,7 @@ def _injectors(site: Site, section: ToolSection, path: Path) -> dict[str, Inject
     return built if sound else None
 
 
-def _spec(site: Site, name: str, section: ToolSection, function: Any, path: Path) -> ToolSpec | None:
+def _spec(site: Site, name: str, section: CallTool, function: Any, path: Path) -> ToolSpec | None:
     if isinstance(section.parameters, Mapping):
         return _declared(site, name, section, function, path)
     try:
@@ -104,7 +107,7 @@ def _spec(site: Site, name: str, section: ToolSection, function: Any, path: Path
     return replace(derived, name=name, description=section.description or derived.description)
 
 
-def _declared(site: Site, name: str, section: ToolSection, function: Any, path: Path) -> ToolSpec | None:
+def _declared(site: Site, name: str, section: CallTool, function: Any, path: Path) -> ToolSpec | None:
     schema = dict(section.parameters)  # type: ignore[arg-type]
     try:
         found = misfits(function, schema, tuple(section.inject))
@@ -118,7 +121,7 @@ def _declared(site: Site, name: str, section: ToolSection, function: Any, path: 
     return ToolSpec(name, description, schema)
 
 
-def _report(site: Site, misfit: Misfit, path: Path, section: ToolSection) -> None:
+def _report(site: Site, misfit: Misfit, path: Path, section: CallTool) -> None:
     injected: Path = (*path, "inject", misfit.parameter)
     offered = bool(misfit.path_in_schema)
     twice = misfit.kind == "signature-inject" and offered

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from runner.build.agents import build_coding_agent, build_tools_agent
 from runner.build.site import Site
 from runner.build.strands import build_strands
 from runner.config.reference import Reference
@@ -13,10 +15,11 @@ from runner.strands.adapted import adapt_agent, agent_maker
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
 from runner.workflows.loop.shape import is_loop
-from runner.workflows.tools import ToolsWorkflow
+from runner.workflows.registry import registered_agent
 from runner.workflows.workflow import AgentWorkflow
 
 if TYPE_CHECKING:
+    from runner.build.discovery import Discovered
     from runner.workflows.loop.hosting import PreparedLoop
 
 WorkflowMaker: TypeAlias = Callable[[], AgentWorkflow[Any]]
@@ -29,6 +32,8 @@ def build_workflow(site: Site) -> WorkflowMaker | None:
         return _custom(site, agent)
     if agent == "strands":
         return build_strands(site)
+    if agent == "coding":
+        return _coding(site)
     if site.config.workflow.config:
         site.add(
             "misplaced-key",
@@ -37,10 +42,16 @@ def build_workflow(site: Site) -> WorkflowMaker | None:
             at_key=True,
             label="it is handed to a class of your own: `agent` names it",
         )
-    if agent == "chat":
-        return ChatWorkflow
-    stop_when = site.config.workflow.stop_when
-    return lambda: ToolsWorkflow(stop_when)
+    return ChatWorkflow if agent == "chat" else build_tools_agent(site)
+
+
+def _coding(site: Site) -> WorkflowMaker | None:
+    try:
+        return build_coding_agent(site)
+    except ConfigMisfit as misfit:
+        for error in misfit.errors:
+            _report(site, error)
+    return None
 
 
 def _report(site: Site, error: ConfigFault) -> None:
@@ -58,15 +69,26 @@ def _report(site: Site, error: ConfigFault) -> None:
 
 def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
     path = ("workflow", "agent")
-    found = site.find(agent, path)
-    if found is None:
-        return None
+    if not agent.name:
+        return None if site.found is None else _discovered(site, agent, site.found)
+    found = site.find(agent, path, registered_agent)
+    return None if found is None else _made(site, agent, found.value)
+
+
+def _discovered(site: Site, agent: Reference, found: Discovered) -> WorkflowMaker | None:
+    named = replace(agent, text=f"{agent.text}:{found.workflow.name}")
+    return _made(site, named, found.workflow.value, None if found.config is None else found.config.value)
+
+
+def _made(site: Site, agent: Reference, value: Any, config: Any = None) -> WorkflowMaker | None:
+    """What makes the workflows of `value`, which `agent` names. `config` is one that its entrypoint made."""
+    path = ("workflow", "agent")
     try:
-        if is_loop(found.value):
+        if is_loop(value):
             from runner.workflows.loop.hosting import prepare_loop  # 20 ms that only an agent loop pays
 
-            return _doubted(site, agent, prepare_loop(found.value, site.config.workflow.config))
-        return prepare(agent_maker(found.value), site.config.workflow.config, adapt_agent)
+            return _doubted(site, agent, prepare_loop(value, site.config.workflow.config))
+        return prepare(agent_maker(value), site.config.workflow.config, adapt_agent, made=config)
     except ConfigMisfit as misfit:
         for error in misfit.errors:
             _report(site, error)

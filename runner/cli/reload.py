@@ -83,7 +83,11 @@ class _Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "runner.cli.main", *self._words, *self._port]
         # A session of its own: Ctrl-C reaches us alone, and we pass on one signal.
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        again = {"_OSMOSIS_RUN_RELOADED": "1"} if self._said else {}
+        environment = {**os.environ, **again}
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
+        )
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
 
     def _read(self, process: subprocess.Popen[str]) -> None:

@@ -16,6 +16,7 @@ from runner.cli.options import locate
 if TYPE_CHECKING:
     from runner.build.plan import Plan
     from runner.simulate.answers import Answers
+    from runner.simulate.client import Trust
     from runner.simulate.faults import Spell
     from runner.simulate.load import LoadOptions
     from runner.simulate.server import Server
@@ -55,6 +56,9 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
                  help="How long stalled requests are held."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of faults, ids and waits."),
     click.option("--url", metavar="URL", help="A server that runs. Default: `osmosis-run serve FILE` is started."),
+    click.option("--cacert", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+                 help="With https: the authority (PEM) that signed the server's certificate."),
+    click.option("--insecure", is_flag=True, help="With https: take any certificate."),
     click.option("--key-env", metavar="NAME", help="With --url: the variable that holds the server's key."),
 )  # fmt: skip
 
@@ -93,6 +97,8 @@ class Request:
     stall: float
     seed: int
     url: str | None
+    cacert: Path | None
+    insecure: bool
     key_env: str | None
     profile: str | None
     overrides: tuple[str, ...]
@@ -108,13 +114,22 @@ class Request:
             raise CommandError("--kill-after needs a server that simulate started itself", "leave out `--url`")
         if self.key_env and not self.url:
             raise CommandError("--key-env names the key of the server at --url", "add `--url URL`")
+        if self.cacert and self.insecure:
+            raise CommandError("--cacert and --insecure contradict each other", "leave one of them out")
+        if (self.cacert or self.insecure) and self.url and not self.url.startswith("https:"):
+            raise CommandError("--cacert and --insecure are about certificates", "name an `https://` address")
+        if self.cacert:
+            _parsed(self.trust.context, "--cacert takes a file of certificates in PEM form")
         if self.url:
             from runner.simulate.client import Client
 
-            try:
-                Client(self.url)
-            except ValueError as error:
-                raise CommandError(str(error), "name the server as `--url http://HOST:PORT`") from None
+            _parsed(lambda: Client(str(self.url)), "name the server as `--url http://HOST:PORT`")
+
+    @property
+    def trust(self) -> Trust:
+        from runner.simulate.client import Trust
+
+        return Trust(self.cacert, self.insecure)
 
     @property
     def key(self) -> str:
@@ -175,5 +190,5 @@ class Request:
 def _parsed(read: Callable[[], Any], hint: str) -> Any:
     try:
         return read()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise CommandError(str(error), hint) from None

@@ -21,10 +21,11 @@ def supervise(
     held: tuple[Sequence[socket.socket], RunLock],
     ready: Callable[[int, int], None],
     shell: Console,
-) -> tuple[int, int]:
+) -> tuple[int, tuple[int, int]]:
     """Run this command's workers on sockets and lock that are `held`, until a signal.
 
-    The worst of their exit codes, and how many rollouts they left unfinished. Raises `CommandError`, `StoreError`.
+    The worst of their exit codes, how many rollouts they cut short, and how many of these have no verdict. Raises
+    `CommandError`, `StoreError`.
     """
     import asyncio
 
@@ -45,12 +46,24 @@ def supervise(
     descriptors = [each.fileno() for each in sockets]
     crowd = Crowd(command, section.workers, descriptors, lock.fileno(), ready, draining, shell.warn)
 
-    async def run() -> tuple[int, int]:
+    async def run() -> tuple[int, tuple[int, int]]:
         await _adopt(section)
         return await Supervisor(crowd).run()
 
     with pid_file(hypercorn.get("pid_path")):
         return run_async(run(), asyncio.new_event_loop)
+
+
+def unfinished_text(cut: int, left: int) -> str:
+    """What is said of `cut` rollouts that a drain cut short, `left` of which have no verdict; "" if there are none."""
+    told, whole = max(0, cut - left), max(cut, left)
+    reported = "it is reported as failed" if told == 1 == whole else "they are reported as failed"
+    goes_on = "it goes on after the next start" if left == 1 == whole else "they go on after the next start"
+    if told and left:
+        reported = f"{told} {'is' if told == 1 else 'are'} reported as failed"
+        goes_on = f"{left} did not end even then, and {'goes' if left == 1 else 'go'} on after the next start"
+    what = ", ".join(text for text, count in ((reported, told), (goes_on, left)) if count)
+    return f"{whole} rollout{'s' * (whole != 1)} could not be finished; {what}" if whole else ""
 
 
 def draining_text(running: int, queued: int, seconds: float) -> str:

@@ -12,6 +12,7 @@ from runner.config.dataset import DatasetSection
 from runner.config.environment import EnvTable, SecretsSection
 from runner.config.eval import EvalSection
 from runner.config.graders import Grader
+from runner.config.kinds import Tool
 from runner.config.limits import LimitsSection
 from runner.config.matrix import MatrixSection, ProfileTable
 from runner.config.model import ModelSection, RoleSection
@@ -19,10 +20,10 @@ from runner.config.reference import Reference
 from runner.config.resources import ResourceSection
 from runner.config.reward import RewardSection
 from runner.config.sampling import SamplingSection
+from runner.config.sandboxes import SandboxSection
 from runner.config.section import GRADE, OPERATION, RESULT, Array, Section
 from runner.config.serve import ServeSection
 from runner.config.tests import RolloutTest
-from runner.config.tools import ToolSection
 from runner.config.workflow import AgentName, WorkflowSection
 
 if TYPE_CHECKING:
@@ -46,10 +47,12 @@ class RolloutConfig(Section):
     """How the policy draws its completions."""
     limits: Annotated[LimitsSection, RESULT] = LimitsSection.model_construct()
     """What one rollout may use."""
-    tools: Annotated[dict[str, ToolSection], RESULT] = Field(default_factory=dict)
+    tools: Annotated[dict[str, Tool], RESULT] = Field(default_factory=dict)
     """What the model may call, by name."""
     resources: Annotated[dict[str, ResourceSection], RESULT] = Field(default_factory=dict)
     """What the runner opens and closes for tools and graders, by name."""
+    sandboxes: Annotated[dict[str, SandboxSection], RESULT] = Field(default_factory=dict)
+    """Where tools and graders run what a model wrote, by name."""
     graders: Annotated[dict[str, Grader], GRADE] = Field(default_factory=dict)
     """What scores a rollout, by name."""
     reward: Annotated[RewardSection, GRADE] = RewardSection.model_construct()
@@ -81,6 +84,11 @@ class RolloutConfig(Section):
         if self._origins is None:
             raise RuntimeError("this config was made in Python, not loaded from a file")
         return self._origins
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it was made in Python, so that nothing in it was written anywhere."""
+        return self._origins is None
 
     @property
     def file(self) -> Path | None:

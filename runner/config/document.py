@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from runner.config.config import RolloutConfig
 from runner.config.fields import members
-from runner.config.graders import KINDS, GraderSection
+from runner.config.kinds import ALL, Kinds
 from runner.config.pages import tail
 from runner.config.quantity import Unit, duration_text, money_text, size_text
 from runner.config.reference import Location, Reference, SchemaText, Text
@@ -41,7 +41,7 @@ _SPECIAL = {
     ("ServeSection", "api_key"): "{ env }",
     ("ChatSection", "stream"): '"auto", true or false',
     ("LimitsSection", "on_limit"): '"score", "ungraded" or { reward }',
-    ("ToolSection", "parameters"): 'table or "signature"',
+    ("CallTool", "parameters"): 'table or "signature"',
     ("ToolTest", "expect"): "value or { contains, equals, matches, error }",
     ("GraderTest", "expect"): "number or { min, max }",
     ("ContainsGrader", "expect"): "string or array of strings",
@@ -49,7 +49,8 @@ _SPECIAL = {
     ("RolloutExpect", "tool_calls"): "array of string or { tool, args }",
     ("RolloutTest", "row"): "table or whole number",
     ("SamplingSection", "seed"): '"per-attempt" or whole number',
-    ("WorkflowSection", "agent"): "chat, tools or reference",
+    ("WorkflowSection", "agent"): "chat, tools, react, coding, strands, reference or name",
+    ("WorkflowSection", "parser"): "name, reference or { format, call, regex, instructions }",
 }
 
 
@@ -187,7 +188,7 @@ def _key(key: str) -> str:
 
 
 def describe() -> list[Entry]:
-    """Every key of the format, in the order of the models. Graders come once for all and then kind by kind."""
+    """Every key of the format, in the order of the models. Graders and tools come once for all and then kind by kind."""
     return list(_entries(RolloutConfig, "", "operation"))
 
 
@@ -197,9 +198,9 @@ def _entries(model: type[Section], prefix: str, around: Affects) -> Iterator[Ent
         key = f"{prefix}{info.alias or name}"
         affects = next((tag.affects for tag in info.metadata if isinstance(tag, Tag)), around)
         inner, suffix = _inside(info.annotation)
-        if not prefix and inner is None and suffix == ".NAME" and key == "graders":
+        if not prefix and inner is None and suffix == ".NAME" and key in ALL:
             yield Entry(key, "tables", "", affects, docs[name])
-            yield from _graders(affects)
+            yield from _kinds(ALL[key], affects)
             continue
         default = "" if inner is not None and suffix else default_text(info)
         yield Entry(key, type_text(model, name, info), default, affects, docs[name])
@@ -207,13 +208,14 @@ def _entries(model: type[Section], prefix: str, around: Affects) -> Iterator[Ent
             yield from _entries(inner, f"{key}{suffix}.", affects)
 
 
-def _graders(affects: Affects) -> Iterator[Entry]:
-    shared = set(GraderSection.model_fields)
-    yield from _entries(GraderSection, "graders.NAME.", affects)
-    for kind, model in KINDS.items():
-        for entry in _entries(model, "graders.NAME.", affects):
+def _kinds(kinds: Kinds, affects: Affects) -> Iterator[Entry]:
+    prefix = f"{kinds.section}.NAME"
+    told = set(kinds.without.model_fields)
+    yield from _entries(kinds.without, f"{prefix}.", affects)
+    for kind, model in kinds.models.items():
+        for entry in _entries(model, f"{prefix}.", affects):
             name = entry.key.split(".")[2].partition("[")[0]
-            if name not in shared and name != "kind":
+            if name not in told and name != kinds.key:
                 key = entry.key.replace("NAME", f"NAME({kind})", 1)
                 yield Entry(key, entry.type, entry.default, entry.affects, entry.doc)
 
@@ -267,7 +269,7 @@ _HEAD = """# The format of `workflow.toml`
 <!-- Generated from the models by `runner.config.document.markdown()`; a test compares. -->
 
 Every key, what it takes, its default, and what changing it costs a finished run: `result` plays rollouts again, `grade`
-grades them again, `operation` neither. `NAME` is a name of yours, `[]` an element of an array, `NAME(kind)` a grader of
-that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the file that says it, a
+grades them again, `operation` neither. `NAME` is a name of yours, `[]` an element of an array, `NAME(kind)` a grader or
+a built-in tool of that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the file that says it, a
 duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`, `"512KiB"` or `"2MB"`.
 An unknown key is an error. What sets keys from outside the file stands at the end, and so does a whole `[serve]`."""

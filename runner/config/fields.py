@@ -1,7 +1,7 @@
 """What a path of the file is, by the models: its field, its keys, what it affects. Nothing is built at import.
 
-`Known` answers for tables, keyed tables (`tools.search.timeout`) and array elements alike; a grader's keys depend on
-its `kind`, which is looked up in the tree.
+`Known` answers for tables, keyed tables (`tools.search.timeout`) and array elements alike; the keys of a
+grader and of a tool depend on its kind, which is looked up in the tree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from runner.config.config import RolloutConfig
-from runner.config.graders import KINDS, AnswerGrader, GraderSection
+from runner.config.kinds import ALL
 from runner.config.section import Affects, Section, Tag
 from runner.diag.diagnostic import Path
 
@@ -54,7 +54,7 @@ class Known:
 
 
 def lookup(path: Path, tree: Mapping[str, Any]) -> Known | None:
-    """What `path` is, or None when the format has no such path. `tree` decides the kinds of graders."""
+    """What `path` is, or None when the format has no such path. `tree` decides the kinds of graders and tools."""
     known = Known(RolloutConfig, "operation")
     node: Any = tree
     for key in path:
@@ -99,12 +99,11 @@ def _step(known: Known, key: str | int, value: Any) -> Known | None:
 
 
 def _choose(annotation: Any, value: Any) -> Any:
-    """Of the graders' union, the one whose kind the value names; without a kind, what all have."""
+    """Of tables that differ by kind, the one whose kind the value names."""
     sections = [one for one in _members(annotation) if _is_section(one)]
     if len(sections) <= 1:
         return annotation
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    return KINDS.get(kind, AnswerGrader) if isinstance(kind, str) else GraderSection
+    return next(kinds.of(value) for kinds in ALL.values() if issubclass(sections[0], kinds.shared))
 
 
 def _affects(metadata: list[Any], around: Affects) -> Affects:

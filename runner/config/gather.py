@@ -35,7 +35,10 @@ from runner.diag.toml import Document, read_document, read_source
 
 @dataclass
 class Gathered:
-    """The merged tree and where it came from. `complete` is false when a file could not be read."""
+    """The merged tree and where it came from. `complete` is false when a file could not be read.
+
+    `file` is where the file stands, or would stand for a config that is made of flags alone.
+    """
 
     file: FilePath
     tree: dict[str, Any]
@@ -64,6 +67,41 @@ def gather(
             work.cell(cell)
         work.environment(environ, FilePath(path).parent / ".env")
         work.overrides(overrides, "command line")
+    return work.result
+
+
+class Nowhere:
+    """Of a value that nobody wrote."""
+
+    def key_place(self, path: Path) -> Place | None:
+        return None
+
+    def value_place(self, path: Path) -> Place | None:
+        return None
+
+
+def gather_flags(
+    defaults: Mapping[str, Any],
+    report: Report,
+    *,
+    overrides: Sequence[Override] = (),
+    profile: str | None = None,
+    environ: Mapping[str, str],
+    layer: str,
+) -> Gathered:
+    """Merge a config that no file holds: `defaults` by dotted key, under the environment and `overrides`.
+
+    `layer` is what `explain` calls the defaults. Relative paths start from the current folder.
+    """
+    file = FilePath.cwd() / "workflow.toml"
+    work = _Gathering(Gathered(file, {}, Origins(file.parent), True), report)
+    for key, value in defaults.items():
+        path = tuple(key.split("."))
+        work.put(path, Setting(value, layer, file.parent, Nowhere(), path))
+    if profile is not None:
+        work.profile(profile)
+    work.environment(environ, FilePath(".env"))
+    work.overrides(overrides, "command line")
     return work.result
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from runner.config.anchor import anchor
 from runner.config.check import check
 from runner.config.config import RolloutConfig
-from runner.config.gather import Gathered, gather
+from runner.config.gather import Gathered, gather, gather_flags
 from runner.config.layers import Override, looks_secret
 from runner.config.loaded import Loaded, touches
 from runner.config.matrix import Cell
@@ -27,7 +27,7 @@ from runner.diag.diagnostic import ConfigError, Diagnostic, Path, Report
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-__all__ = ["Loaded", "inspect_file", "load"]
+__all__ = ["Loaded", "inspect_file", "inspect_flags", "load"]
 
 
 def load(
@@ -68,6 +68,24 @@ def inspect_file(
     return loaded
 
 
+def inspect_flags(
+    defaults: Mapping[str, Any],
+    *,
+    overrides: Sequence[Override] = (),
+    profile: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    layer: str = "default",
+) -> Loaded:
+    """The same for a config without a file: `defaults` by dotted key, under the environment and `overrides`."""
+    report = Report()
+    gathered = gather_flags(defaults, report, overrides=overrides, profile=profile, environ=environ, layer=layer)
+    loaded = Loaded(
+        gathered.file, None, gathered.tree, gathered.origins, report, profile=profile, environ=environ, has_file=False
+    )
+    loaded.config = _validate(loaded, gathered)
+    return loaded
+
+
 def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
     """Validate, cut out what is broken, and again, until the rest is sound."""
     tree = loaded.tree
@@ -84,7 +102,7 @@ def _validate(loaded: Loaded, gathered: Gathered) -> RolloutConfig:
             tree = pruned
             continue
         config._origins = loaded.origins
-        config._file = gathered.file
+        config._file = gathered.file if loaded.has_file else None
         config._dotenv = gathered.dotenv
         return anchor(config, loaded.origins, loaded.report, loaded.broken)
 

@@ -29,6 +29,8 @@ class Loaded:
     """Paths with an error that is no refusal of the models: they stay in the config."""
     profile: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
+    has_file: bool = True
+    """False for a config that is made of flags alone; `path` is then where its file would stand."""
 
     def is_broken(self, path: Path) -> bool:
         """Whether `path`, something around it or something in it has an error already."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.config.config import RolloutConfig
 from runner.config.fields import keys, keys_of, lookup
-from runner.config.graders import KINDS
+from runner.config.kinds import ALL
 from runner.config.layers import Origins
 from runner.diag.diagnostic import Diagnostic, Fix, Path
 from runner.diag.suggest import alternatives, nearest
@@ -85,6 +85,15 @@ OBSOLETE: dict[tuple[str, str], str] = {
     ("model.rules", "content"): "model.rules.reply",
     ("model.rules", "response"): "model.rules.reply",
     ("resources.*", "call"): "resources.*.open",
+    ("sandboxes.*", "type"): "sandboxes.*.kind",
+    ("sandboxes.*", "backend"): "sandboxes.*.kind",
+    ("sandboxes.*", "timeout"): "sandboxes.*.time",
+    ("sandboxes.*", "mem"): "sandboxes.*.memory",
+    ("sandboxes.*", "cpu"): "sandboxes.*.cpus",
+    ("sandboxes.*", "mounts"): "sandboxes.*.mount",
+    ("sandboxes.*", "volumes"): "sandboxes.*.mount",
+    ("sandboxes.*", "max_alive"): "sandboxes.*.max",
+    ("sandboxes.*", "pool"): "sandboxes.*.warm",
     ("serve", "address"): "serve.host",
     ("serve", "bind"): "serve.host",
     ("serve", "max_concurrent_rollouts"): "serve.max_concurrent",
@@ -111,8 +120,8 @@ OBSOLETE: dict[tuple[str, str], str] = {
 }
 """(table, a name it once had or has elsewhere) -> the key to use. `*` stands for any name, or for any table."""
 
-_NAMED = ("tools", "graders", "roles", "resources")
-_LATER = ("mcp", "sandboxes")
+_NAMED = ("tools", "graders", "roles", "resources", "sandboxes")
+_LATER = ("mcp",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +145,7 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
         return Unknown(Diagnostic("unknown-key", f"this version has no `[{key}]` yet", place, "remove it"))
     other = _other_kinds(parent, key, tree)
     if other:
-        message = f"a grader of kind `{other[0]}` has no `{key}`"
+        message = f"{other[0]} has no `{key}`"
         return Unknown(Diagnostic("misplaced-key", message, place, f"it goes with {other[1]}"))
     elsewhere = _misplaced(key, known, parent)
     near = nearest(key, known)
@@ -154,12 +163,25 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
 
 
 def _other_kinds(parent: Path, key: str, tree: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The kind of the grader that has no `key`, and those that have; None when no kind has it."""
-    table = tree.get("graders")
-    grader = table.get(parent[1]) if len(parent) == 2 and parent[0] == "graders" and isinstance(table, dict) else None
-    kind = grader.get("kind") if isinstance(grader, dict) else None
-    having = [f"`{name}`" for name, model in KINDS.items() if key in keys(model)]
-    return (kind, " and ".join(having)) if isinstance(kind, str) and kind in KINDS and having else None
+    """What the grader or tool is that has no `key`, and those that have; None when no kind has it."""
+    kinds = ALL.get(str(parent[0])) if len(parent) == 2 else None
+    table = tree.get(str(parent[0])) if kinds is not None else None
+    if kinds is None or not isinstance(table, dict) or not isinstance(table.get(parent[1]), dict):
+        return None
+    kind = table[parent[1]].get(kinds.key)
+    having = [f"`{name}`" for name, model in kinds.models.items() if key in keys(model)]
+    if kinds.section == "tools":
+        having = [f'`builtin = "{name.strip("`")}"`' for name in having]
+        if key in keys(kinds.without):
+            having.append("tools that are not built in")
+    if (
+        not having
+        or (kind is not None and kind not in kinds.models)
+        or (kind is None and kinds.without is kinds.shared)
+    ):
+        return None
+    noun = f"a grader of kind `{kind}`" if kinds.section == "graders" else f"the built-in tool `{kind}`"
+    return noun if kind is not None else "a tool with a `call`", " and ".join(having)
 
 
 def _moved(path: Path, advice: str, code: str, message: str, origins: Origins) -> Unknown:

@@ -15,6 +15,7 @@ api_key           = { env = "ROLLOUT_API_KEY" }
 allow_anonymous   = false
 dialect           = "auto"                 # auto | agent-loop | multi-sample | single-sample
 start_status      = 202                    # 202 | 200: the answer to a multi-sample start
+enforce_deadlines = false                  # whether the time-outs of multi-sample starts count
 dedupe            = "join"                 # join | reject | run: a start whose id is known
 drain             = "30s"                  # how long rollouts may go on after SIGTERM
 record_ttl        = "1h"                   # how long an ended rollout is remembered
@@ -53,6 +54,8 @@ idle = 100                                 # default: all
 [serve.log]
 level     = "info"                         # debug | info | warning | error
 format    = "console"                      # console | json | plain
+rollouts  = false                          # a line for each rollout that ends
+summary   = "30s"                          # how often a line says how much was done
 timestamp = true
 caller    = false
 

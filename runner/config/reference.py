@@ -18,6 +18,9 @@ REFERENCE_PATTERN = (
     r"^(?:(?![^:]*\.py:)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\.{1,2}/[^:]+\.py):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$"
 )
 
+ENTRYPOINT_PATTERN = r"^(?:\.{1,2}/[^:]+\.py|(?:[A-Za-z_]\w*\.)+(?!py$)[a-z_]\w*)$"
+"""A module by itself: what it holds is found. A last part with a capital is a class whose colon was forgotten."""
+
 
 def _plain(parse: Any) -> CoreSchema:
     """A core schema that is one function, written back as the words of the file."""
@@ -37,6 +40,7 @@ class Reference:
     """Code by name: `"package.module:name"`, or `"./file.py:name"` relative to the file that says it.
 
     `folder` is that file's folder, absolute; it is where a relative file is looked for, and what joins `sys.path`.
+    An entrypoint is a reference without a name: what the module holds is found by itself.
     """
 
     text: str
@@ -45,12 +49,12 @@ class Reference:
     @property
     def target(self) -> str:
         """The part before the colon: a module's name or a file's path as written."""
-        return self.text.rpartition(":")[0]
+        return self.text.rpartition(":")[0] or self.text
 
     @property
     def name(self) -> str:
-        """The part after the colon: an attribute, dotted if nested."""
-        return self.text.rpartition(":")[2]
+        """The part after the colon: an attribute, dotted if nested; empty for an entrypoint."""
+        return self.text.rpartition(":")[2] if ":" in self.text else ""
 
     @property
     def file(self) -> Path | None:
@@ -62,6 +66,11 @@ class Reference:
 
     def said(self) -> str:
         return self.text
+
+    @classmethod
+    def entrypoint(cls, text: str) -> Reference | None:
+        """The reference to a whole module, or None where `text` is none: then it may be another kind of word."""
+        return cls(text) if re.fullmatch(ENTRYPOINT_PATTERN[1:-1], text) else None
 
     @classmethod
     def parse(cls, value: Any) -> Reference:

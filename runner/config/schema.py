@@ -13,9 +13,11 @@ from pydantic.fields import FieldInfo
 from runner.config.config import RolloutConfig
 from runner.config.document import class_doc, field_docs, value_text
 from runner.config.fields import field
-from runner.config.graders import EXTRACTORS, KINDS
+from runner.config.graders import EXTRACTORS
+from runner.config.kinds import ALL
 from runner.config.records import rollout_schema, summary_schema
-from runner.config.reference import FILE_SCHEMA
+from runner.config.parser import PARSERS
+from runner.config.reference import FILE_SCHEMA, REFERENCE_PATTERN
 from runner.config.section import Section
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,9 +37,14 @@ _EXPECT: dict[str, Any] = {
     "if": {"type": "object"},
     "then": {"$ref": "#/$defs/Expect", "minProperties": 1, "maxProperties": 1},
 }
+_PARSER_TEXTS: list[dict[str, Any]] = [
+    {"enum": list(PARSERS)},
+    {"type": "string", "pattern": REFERENCE_PATTERN},
+]
 _BARE: dict[tuple[str, str], dict[str, Any]] = {
     ("concurrency", "Concurrency"): {"anyOf": [{"type": "integer", "minimum": 1}, {"$ref": "#/$defs/Concurrency"}]},
     ("on_limit", "OnLimit"): _ON_LIMIT,
+    ("parser", "ParserSection"): {"anyOf": [*_PARSER_TEXTS, {"$ref": "#/$defs/ParserSection"}]},
 }
 """What a key whose table may be written shorter accepts, by key and the table's model."""
 
@@ -160,10 +167,11 @@ def _expect_definition() -> dict[str, Any]:
 def _hints(schema: dict[str, Any], definitions: dict[str, Any]) -> None:
     """What Taplo fills in when a table is begun, and the schemas that may come from a file."""
     schema["x-taplo"] = {"initKeys": ["workflow", "model", "graders"]}
-    definitions["ToolSection"]["x-taplo"] = {"initKeys": ["call"]}
+    definitions["CallTool"]["x-taplo"] = {"initKeys": ["call"]}
     definitions["ResourceSection"]["x-taplo"] = {"initKeys": ["open"]}
-    for model in KINDS.values():
-        definition = definitions[model.__name__]
-        definition["x-taplo"] = {"initKeys": definition["required"]}
+    for kinds in ALL.values():
+        for model in kinds.models.values():
+            definition = definitions[model.__name__]
+            definition["x-taplo"] = {"initKeys": definition["required"]}
     properties = definitions["JsonSchemaGrader"]["properties"]
     properties["schema"]["anyOf"] = [FILE_SCHEMA, {"type": "object"}]

@@ -90,6 +90,9 @@ class ServeSection(Section):
     """The generation of the protocol that controllers speak. `"auto"` tells by each request."""
     start_status: Literal[200, 202] = 202
     """What the start of a multi-sample rollout is answered with, where nothing tells what its controller expects."""
+    enforce_deadlines: bool = False
+    """Whether `agent_timeout_sec` and `grader_timeout_sec` of a multi-sample start count. Default: they are for
+    backends of that generation's own. Those of single-sample starts always do."""
     dedupe: Literal["join", "reject", "run"] = "join"
     """A start with the id of a rollout that is known: `join` gives it the first one's answer, `reject` answers 409,
     `run` plays another. Default: `join`, since a verdict once sent must not be contradicted."""
@@ -104,7 +107,7 @@ class ServeSection(Section):
     max_body: Bytes = 64 * 2**20
     """The largest request body; a larger one is answered 413."""
     max_metadata: Bytes = 2**20
-    """The largest `metadata` of a start, as JSON; a larger one is answered 422."""
+    """The largest `metadata` of a start, as JSON with non-ASCII escaped; a larger one is answered 422."""
     allow_callbacks: Annotated[Array[str], Field(min_length=1)] = ("http://*", "https://*")
     """Patterns of the URLs that a start may name for chat and callbacks: scheme, host, port and path, `*` for
     anything. Default: any, since a trainer may be anywhere; name yours where it is known."""
@@ -115,8 +118,8 @@ class ServeSection(Section):
     report_cancelled: bool = False
     """Send callbacks for rollouts that the controller cancelled. Default: it knows."""
     sample: Annotated[str, Field(pattern=r"^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$")] = "main"
-    """What the one sample of a rollout is called to a multi-sample controller: the `x-sample-id` header, and its key in
-    `samples`."""
+    """What the one sample of a rollout is called to a multi-sample controller, where the agent gives it no name: the
+    `x-sample-id` header, and its key in `samples`."""
     max_messages: Bytes | None = None
     """How large the messages of one callback may be; beyond it the middle ones are cut, and a marker says so. Default:
     all are sent."""

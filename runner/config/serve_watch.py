@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from runner.config.quantity import Delay
 from runner.config.section import Array, Section
 
 
@@ -17,6 +18,12 @@ class LogSection(Section):
     format: Literal["console", "json", "plain"] = "console"
     """`console` for people, in colour on a terminal; `json` one object per line, for machines; `plain` the same words
     as `console` without colour."""
+    rollouts: bool = False
+    """Write a line at level info for each rollout that ends: its id, dialect, outcome, stop reason, reward and seconds.
+    Default: only those that fail."""
+    summary: Delay = 30.0
+    """How often a line at level info says what was accepted and how much ended since the last one, where anything did;
+    `"0s"` for never."""
     timestamp: bool = True
     """Whether each line says when. Turn it off where the collector stamps lines itself."""
     caller: bool = False

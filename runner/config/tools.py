@@ -68,28 +68,34 @@ _PARAMETERS_SCHEMA = WithJsonSchema({"anyOf": [{"const": "signature"}, {"type": 
 
 
 class ToolSection(Section):
-    """A tool: a callable of yours, checked against its schema before anything runs."""
+    """What every tool has."""
+
+    description: str | None = None
+    """What the model is told the tool does. Default: the first paragraph of the callable's docstring, or the built-in
+    tool's own words."""
+    concurrency: Annotated[Annotated[int, Field(ge=1)] | None, OPERATION] = None
+    """Calls of this tool at once, over all rollouts. Default: no limit."""
+    timeout: Annotated[Seconds | None, OPERATION] = None
+    """How long one call may take. Default: `limits.tool_time`."""
+    max_output: Annotated[int, Field(ge=1)] = 16000
+    """The longest result, in characters; the middle of a longer one is cut and the cut is said. Default 16000, about
+    4000 tokens."""
+    tests: Annotated[Array[ToolTest], OPERATION] = ()
+    """Golden cases, run by `osmosis-run test`."""
+
+
+class CallTool(ToolSection):
+    """A tool: a callable of yours, checked against its schema before anything runs, or a built-in one."""
 
     call: Reference
     """The callable, sync or async: `"package.module:name"` or `"./file.py:name"`."""
-    description: str | None = None
-    """What the model is told the tool does. Default: the first paragraph of the callable's docstring."""
     parameters: Annotated[dict[str, Any] | Literal["signature"], PlainValidator(_parameters), _PARAMETERS_SCHEMA] = (
         "signature"
     )
     """The arguments as JSON Schema 2020-12, or `"signature"`: derived from type hints and docstring, which is the
     default because the callable already says it."""
-    concurrency: Annotated[Annotated[int, Field(ge=1)] | None, OPERATION] = None
-    """Calls of this tool at once, over all rollouts. Default: no limit."""
-    timeout: Annotated[Seconds | None, OPERATION] = None
-    """How long one call may take. Default: `limits.tool_time`."""
     retry: Annotated[ToolRetry | None, OPERATION] = None
     """When to call again after an exception. Default: never, since a call may have had an effect."""
-    max_output: Annotated[int, Field(ge=1)] = 16000
-    """The longest result, in characters; the middle of a longer one is cut and the cut is said. Default 16000, about
-    4000 tokens."""
     inject: dict[str, str] = Field(default_factory=dict)
     """Arguments the model never sees, by name: `"resource:NAME"`, `"row"`, `"row.COLUMN"`, `"rollout_id"`,
     `"attempt"`."""
-    tests: Annotated[Array[ToolTest], OPERATION] = ()
-    """Golden cases, run by `osmosis-run test`."""

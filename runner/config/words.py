@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.config.cures import PATTERNS, Case, better_reference, cure, describe_value, is_plain, table_help, word_fix
 from runner.config.fields import lookup
-from runner.config.graders import KINDS
+from runner.config.kinds import ALL, CALL, GRADERS
 from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted, unknown_key
 from runner.diag.diagnostic import Diagnostic, Fix, Path
@@ -69,8 +69,9 @@ def problem(
 
 
 def path_of(loc: tuple[str | int, ...], tree: Mapping[str, Any]) -> Path:
-    """The path in the file of a location in the models, which names a grader's kind after the grader."""
-    if loc[:1] == ("graders",) and len(loc) > 2 and loc[2] in KINDS:
+    """The path in the file of a location in the models, which names the kind after a grader or a tool."""
+    kinds = ALL.get(str(loc[0])) if len(loc) > 2 else None
+    if kinds is not None and (loc[2] in kinds.models or loc[2] == CALL):
         return (*loc[:2], *loc[3:])
     return tuple(loc)
 
@@ -81,7 +82,8 @@ def _missing(case: Case) -> Diagnostic:
     if isinstance(key, int):
         message, where = f"`{dotted(parent)}` must hold two numbers", case.origins.value_place(parent)
         return Diagnostic("wrong-type", message, where, "write `[low, high]`")
-    label = f"add `{key} = {_sample(case)}`"
+    either = ', or `builtin = "bash"`' if parent[0] == "tools" and key == "call" else ""
+    label = f"add `{key} = {_sample(case)}`{either}"
     return Diagnostic("missing-key", f"`{dotted(parent)}` needs `{key}`", place, label)
 
 
@@ -159,7 +161,7 @@ def _fixed(case: Case, expected: str) -> Diagnostic:
 
 
 def _tag_missing(case: Case) -> Diagnostic:
-    notes = (f"grader kinds: {', '.join(KINDS)}",)
+    notes = (f"{GRADERS.noun}s: {', '.join(GRADERS.models)}",)
     near = next((key for key in case.value if key == "type" or nearest(str(key), ["kind"])), None)
     if near is not None:
         place = case.origins.key_place((*case.path, near))
@@ -172,11 +174,12 @@ def _tag_missing(case: Case) -> Diagnostic:
 
 
 def _tag_unknown(case: Case) -> Diagnostic:
-    value = case.value.get("kind") if isinstance(case.value, Mapping) else case.value
-    inner = Case((*case.path, "kind"), value, {}, "unknown_kind", case.tree, case.origins)
+    kinds = ALL[str(case.path[0])]
+    value = case.value.get(kinds.key) if isinstance(case.value, Mapping) else case.value
+    inner = Case((*case.path, kinds.key), value, {}, "unknown_kind", case.tree, case.origins)
     if not isinstance(value, str):
         return Diagnostic("wrong-type", f"`{inner.name}` must be a string, found {describe_value(value)}", inner.place)
-    return _kind(inner, "grader kind", list(KINDS))
+    return _kind(inner, kinds.noun, list(kinds.models))
 
 
 def _unknown_kind(case: Case) -> Diagnostic:

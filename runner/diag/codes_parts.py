@@ -153,6 +153,14 @@ PART_CODES = (
         "Correct the name, or declare the resource under [resources.NAME].",
     ),
     Code(
+        "unknown-sandbox",
+        "there is no such sandbox",
+        "Built-in tools and graders that run something do it in a sandbox, by its name under [sandboxes]. One that is "
+        "the only one need not be named.",
+        '[tools.shell]\nbuiltin = "bash"\nsandbox = "wrok"',
+        "Correct the name, or declare the sandbox under [sandboxes.NAME].",
+    ),
+    Code(
         "duplicate-name",
         "two things have the same name",
         "Names tell parts apart, so two of one kind may not share one.",

@@ -6,12 +6,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Protocol
+from pathlib import Path
+from types import GenericAlias, MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
+from runner.records.artifacts import artifacts_folder
 from runner.records.completion import Caller, Completion, Sampling
+from runner.records.failure import GraderError
 from runner.records.message import Message, last_answer
+from runner.records.metadata import metadata_of
 from runner.records.rollout_sample import MAIN, RolloutSample
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from runner.sandboxes.handle import FreshSandbox
+    from runner.sandboxes.sandbox import Sandbox
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -38,8 +48,9 @@ class GraderContext:
     """What a grader may look at.
 
     `messages` is the whole conversation, `output` the text of the last assistant message, `prompt` what the rollout
-    started from, `label` the reference answer or None, `row` the dataset row (`metadata` is another name for it),
-    `tool_spans` what was called and how it went, `resources` what the runner opened for this rollout.
+    started from, `label` the reference answer or None, `row` the dataset row (and `metadata`, see there),
+    `tool_spans` what was called and how it went, `resources` what the runner opened for this rollout, `info` what the
+    agent left beside its messages (`info["patch"]`: what it changed in a repository).
     A grader either returns its score or sets it with `set_reward` (generation 3) or `set_sample_reward` (2).
     """
 
@@ -57,6 +68,8 @@ class GraderContext:
         caller: Caller | None = None,
         output: str | None = None,
         sample_id: str = MAIN,
+        info: Mapping[str, Any] = _EMPTY,
+        fresh: FreshSandbox | None = None,
     ) -> None:
         self.messages = list(messages)
         self.output = last_answer(self.messages) if output is None else output
@@ -68,11 +81,50 @@ class GraderContext:
         self.resources = resources
         self.roles = roles
         self.caller = caller or Caller(rollout_id="")
+        self._artifacts: dict[str, Any] = {}
+        self.info = info
+        self._fresh = fresh
         self.sample = RolloutSample(messages=self.messages, label=label, id=sample_id, trajectory_messages=None)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        return self.row
+        """The object in the row's column `metadata`; the row where it has none."""
+        return metadata_of(self.row)
+
+    def fresh_sandbox(self, name: str) -> AbstractAsyncContextManager[Sandbox]:
+        """A sandbox of section `name` for as long as the block, with its copies and setup: nothing the agent touched.
+
+        Raises `SandboxError` when it cannot be had, `GraderError` where there are no sandboxes at all.
+        """
+        if self._fresh is None:
+            raise GraderError("there are no sandboxes where this is graded")
+        return self._fresh(name)
+
+    @property
+    def project_path(self) -> Path:
+        """The folder that the command was started in, where a project lies as a rule."""
+        return Path.cwd()
+
+    @property
+    def workspace_path(self) -> Path:
+        """What `project_path` was called at first."""
+        return self.project_path
+
+    @property
+    def artifacts_dir(self) -> Path | None:
+        """A folder for files worth keeping with this rollout, made now; None where none are kept, as in `eval`."""
+        return artifacts_folder()
+
+    @property
+    def artifacts(self) -> Mapping[str, Any]:
+        """What `set_artifacts` was given."""
+        return self._artifacts
+
+    def set_artifacts(self, artifacts: dict[str, Any]) -> None:
+        """Keep `artifacts` with the score, as its details. Raises TypeError for what is no dict."""
+        if not isinstance(artifacts, dict):
+            raise TypeError(f"artifacts must be a dict, found {type(artifacts).__name__}")
+        self._artifacts = dict(artifacts)
 
     @property
     def samples(self) -> dict[str, RolloutSample]:
@@ -89,7 +141,7 @@ class GraderContext:
     def set_sample_reward(self, sample_id: str, reward: float) -> None:
         """Generation 2 of `set_reward`. Raises ValueError for an unknown id or a number that is not finite."""
         if sample_id != self.sample.id:
-            raise ValueError(f"Sample {sample_id} not found")
+            raise ValueError(f"Sample {sample_id} not found: a rollout has one sample, here `{self.sample.id}`")
         self.set_reward(reward)
 
 
@@ -111,7 +163,10 @@ class Grader(ABC):
     Return a `Score`, a number, a bool, or None after setting it on the context. Raising anything is "could not
     speak": the rollout is ungraded, never 0. Raise `NoLabel` when the reference answer is missing.
     `range` is where scores lie, lowest to highest; `needs_label` says that a row without a label cannot be graded.
+    `Grader[MyConfig]` says what its config is.
     """
+
+    __class_getitem__ = classmethod(GenericAlias)
 
     range: tuple[float, float] = (-math.inf, math.inf)
     needs_label: bool = False

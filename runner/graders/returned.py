@@ -47,7 +47,7 @@ def _read_table(table: Mapping[str, Any]) -> Score:
     given = table.get("details")
     details |= given if isinstance(given, Mapping) else {}
     reason = table.get("reason")
-    return Score(_number(table[keys[0]]), "" if reason is None else str(reason), _json_safe(details))
+    return Score(_number(table[keys[0]]), "" if reason is None else str(reason), json_safe(details))
 
 
 def _number(value: Any) -> float:
@@ -57,7 +57,8 @@ def _number(value: Any) -> float:
     return finite(float(value) if isinstance(value, Fraction | Decimal) else value)
 
 
-def _json_safe(details: Mapping[str, Any]) -> dict[str, Any]:
+def json_safe(details: Mapping[str, Any]) -> dict[str, Any]:
+    """`details` with everything that is no JSON as its text."""
     from json import dumps, loads
 
     safe: dict[str, Any] = {}

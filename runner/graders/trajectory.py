@@ -81,7 +81,7 @@ class TrajectoryGrader(Grader):
     async def grade(self, ctx: GraderContext) -> Score:
         if self.needs_label:
             require_label(ctx)
-        made = [_Made(call) for message in ctx.messages for call in tool_calls_of(message) if _is_answer(message)]
+        made = [_Made(call) for call in _calls_of(ctx)]
         if self._max_calls is not None and len(made) > self._max_calls:
             return Score(0.0, f"{len(made)} tool calls, at most {self._max_calls} allowed")
         wanted = [(each.tool, _filled(each.args or {}, ctx)) for each in self._expect]
@@ -107,8 +107,11 @@ class TrajectoryGrader(Grader):
         return Score(1.0, f"exactly the {len(made)} expected calls")
 
 
-def _is_answer(message: Mapping[str, Any]) -> bool:
-    return message.get("role") == "assistant"
+def _calls_of(ctx: GraderContext) -> list[ToolCall]:
+    """The calls of the answers; those that were written as text are told by their spans alone."""
+    asked = [call for message in ctx.messages for call in tool_calls_of(message) if message.get("role") == "assistant"]
+    written = [span for span in ctx.tool_spans if "arguments" in span]
+    return asked + [ToolCall(span["tool_call_id"], span["name"], span["arguments"], True) for span in written]
 
 
 def _named(expected: ExpectedCall) -> str:

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.graders.grader import Grader, GraderContext, Judge, Score, finite
 from runner.graders.python import user_frame
 from runner.records.failure import RolloutError
 from runner.records.message import Message
+
+if TYPE_CHECKING:
+    from runner.sandboxes.handle import FreshSandbox
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _NEAR = 1e-9
@@ -36,7 +39,12 @@ class GraderTrial:
         if (self.output is None) == (self.messages is None):
             raise ValueError("a grader's test has exactly one of output and messages")
 
-    def context(self, roles: Mapping[str, Judge] = _EMPTY, resources: Mapping[str, Any] = _EMPTY) -> GraderContext:
+    def context(
+        self,
+        roles: Mapping[str, Judge] = _EMPTY,
+        resources: Mapping[str, Any] = _EMPTY,
+        fresh: FreshSandbox | None = None,
+    ) -> GraderContext:
         """What the grader is shown."""
         messages = [{"role": "assistant", "content": self.output}] if self.messages is None else list(self.messages)
         return GraderContext(
@@ -46,6 +54,7 @@ class GraderTrial:
             stop_reason=self.stop_reason,
             roles=roles,
             resources=resources,
+            fresh=fresh,
         )
 
 
@@ -65,9 +74,10 @@ async def try_grader(
     roles: Mapping[str, Judge] = _EMPTY,
     resources: Mapping[str, Any] = _EMPTY,
     timeout: float = 60.0,
+    fresh: FreshSandbox | None = None,
 ) -> TrialResult:
     """Run one trial within `timeout` seconds. A grader that fails, fails the trial; raises only cancellation."""
-    ctx = trial.context(roles, resources)
+    ctx = trial.context(roles, resources, fresh)
     try:
         async with asyncio.timeout(timeout):
             score = _as_score(await grader.grade(ctx), ctx)

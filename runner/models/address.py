@@ -22,6 +22,15 @@ _PLAIN = re.compile(r"https?://[A-Za-z0-9.:-]+/[!-\"$->@-~]*(?:\?[!-\"$-~]+)?")
 """An address that goes out as it stands, behind a host without oddities: nearly all of them."""
 
 
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+
+
+def header_value(text: str) -> str:
+    """`text` if a header carries it unchanged, else percent-encoded."""
+    fits = text.isascii() and text.isprintable() and text == text.strip()
+    return text if fits else quote(text, safe=_PRINTABLE + " " if text == text.strip() else _PRINTABLE)
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """`authority` is the `host` header, `target` what stands behind `POST`."""

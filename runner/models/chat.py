@@ -33,6 +33,8 @@ from runner.records.message import Message
 
 OPENAI = "https://api.openai.com/v1"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_SAMPLE = "x-sample-id"
+"""The header by which a controller tells samples apart: the name that the agent gave its sample, where it gave one."""
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -113,6 +115,8 @@ class ChatModel:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling, caller: Caller
     ) -> Completion:
         """One completion. See `Model.complete` for the errors."""
+        if caller.sample_id and self._transport is None and self._given and _SAMPLE in self.headers:
+            self.headers = {**self.headers, _SAMPLE: caller.sample_id}
         asked = first = self._options
         while True:
             try:

@@ -11,10 +11,13 @@ import asyncio
 import socket
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.models.http1_connection import Bounds, Connection, Request, StaleConnectionError
 from runner.models.http1_parser import Answer, ProtocolError, Sink
+
+if TYPE_CHECKING:
+    import ssl
 
 _CONNECTING = 64
 """Connections opened at once: servers listen with a backlog of 100 or more, and an overflow costs a second each."""
@@ -31,14 +34,23 @@ class Pool:
     """Connections to `host:port`. `post` is safe for any number of callers on one loop.
 
     At most `max` are open, further posts wait for their turn; at most `idle` are kept while nobody needs them, for
-    `idle_time` seconds.
+    `idle_time` seconds. With `tls` they are encrypted: what `simulate` needs to ask a server of somebody else.
     """
 
     def __init__(
-        self, host: str, port: int, *, max: int | None = None, idle: int | None = None, idle_time: float = IDLE_TIME
+        self,
+        host: str,
+        port: int,
+        *,
+        max: int | None = None,
+        idle: int | None = None,
+        idle_time: float = IDLE_TIME,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._host = host
         self._port = port
+        self._tls = tls
+        self._name = None if tls is None else host  # whose certificate it must be
         self._max = max
         self._keep = idle
         self._idle_time = idle_time
@@ -139,7 +151,9 @@ class Pool:
             for address in await self._resolve():
                 try:
                     async with asyncio.timeout(_CONNECT_TIME):
-                        _, connection = await loop.create_connection(made, address[0], address[1])
+                        _, connection = await loop.create_connection(
+                            made, address[0], address[1], ssl=self._tls, server_hostname=self._name
+                        )
                 except TimeoutError:
                     failure = OSError(f"no connection within {_CONNECT_TIME:g} s")
                 except OSError as error:

@@ -105,8 +105,6 @@ def _aliased(work: Importing, table: str, known: list[str]) -> dict[str, str]:
     """Names of the later files: exact, `label` for a missing `ground_truth`, and prompts may be in `metadata`."""
     mapped = {"ground_truth": "label"} if "label" in known and "ground_truth" not in known else {}
     if "metadata" in known:
-        advice = 'here `ctx.metadata` is the whole row, so read `ctx.metadata["metadata"]`'
-        work.say("dataset", f"the dataset has a column `metadata`: {advice}")
         if "user_prompt" not in known:
             user = work.page.table("workflow")
             user.set(

@@ -46,13 +46,14 @@ class Caller:
     """Who asks: the rollout a model or tool call belongs to.
 
     `row` is the dataset row (or, in serve, the request's metadata); `attempt` counts from 0; `role` is
-    `"policy"` or the name of a role in `[roles]`.
+    `"policy"` or the name of a role in `[roles]`. `sample_id` is what the agent calls the rollout's sample, if it does.
     """
 
     rollout_id: str
     row: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     attempt: int = 0
     role: str = "policy"
+    sample_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

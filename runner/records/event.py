@@ -31,10 +31,14 @@ class RolloutStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled(Event):
-    """A model call began. `messages` is the live conversation: read it at once or copy it."""
+    """A model call began. `messages` is the live conversation: read it at once or copy it.
+
+    `sample_id` is the sample that it is said to be for, where the agent has named it.
+    """
 
     turn: int
     messages: tuple[Message, ...]
+    sample_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class ToolEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolsAnswered(Event):
-    """All calls of a turn are answered: their tool messages, in the order of the calls."""
+    """All calls of a turn are answered: their tool messages, in the order of the calls, or what stands for them."""
 
     turn: int
     messages: tuple[Message, ...]

@@ -25,7 +25,8 @@ LIMIT_REASONS = frozenset(
 class Limits:
     """`[limits]` of one rollout. None is "no limit"; `time` is in seconds, `cost` in USD.
 
-    `grade_time` bounds all graders together, in seconds; only a controller sets it.
+    `grade_time` bounds all graders together, in seconds; only a controller sets it. `tool_time` bounds one call of a
+    tool that an agent framework runs by itself: those of the file have it, or a time-out of their own, already.
 
     `on_limit` is "score", "ungraded", or the fixed reward of a rollout that ran into a limit.
     """
@@ -37,6 +38,7 @@ class Limits:
     cost: float | None = None
     malformed_calls: int | None = None
     grade_time: float | None = None
+    tool_time: float | None = None
     on_limit: Literal["score", "ungraded"] | float = "score"
 
     def override(self, values: Mapping[str, Any]) -> Limits:
@@ -61,4 +63,4 @@ def _fits(name: str, value: Any) -> bool:
         return number or value in ("score", "ungraded")
     if value is None:
         return True
-    return number and value >= 0 and (name in ("time", "grade_time", "cost") or isinstance(value, int))
+    return number and value >= 0 and (name in ("time", "grade_time", "tool_time", "cost") or isinstance(value, int))

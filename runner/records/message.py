@@ -17,12 +17,16 @@ Message: TypeAlias = dict[str, Any]
 class ToolCall:
     """One request of the model to use a tool.
 
-    `arguments` is the raw JSON text as the model wrote it: it may be malformed.
+    `arguments` is the raw JSON text as the model wrote it: it may be malformed. `as_text`: the model wrote the call
+    into the text of its answer, no `tool_calls` of a message holds it. `fault` is what is wrong with such a text, in a
+    sentence to the model: whoever runs the call answers with it, and runs nothing.
     """
 
     id: str
     name: str
     arguments: str
+    as_text: bool = False
+    fault: str = ""
 
 
 def text_of(message: Mapping[str, Any]) -> str:

@@ -67,12 +67,16 @@ class ScoreRecord:
 AGENT_REWARD = "agent_reward"
 """The key of `Sample.info` under which the agent's own reward is kept; only the engine writes it."""
 
+AGENT_ANSWER = "agent_answer"
+"""The same for the agent's answer, where its last message holds more than that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What a rollout yields for training: its messages, every model call, every tool call.
 
     `messages` is complete, with the system prompt. `calls` and `tool_spans` are JSON objects, in order of their ends.
+    Spans of calls that were written as text are in the order of the calls, and hold their `arguments`.
     `info` is what the workflow wants kept beside its `metrics`.
     """
 
@@ -81,6 +85,17 @@ class Sample:
     tool_spans: tuple[Mapping[str, Any], ...] = ()
     metrics: Mapping[str, float] = field(default_factory=lambda: _EMPTY)
     info: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+
+    @property
+    def agent_answer(self) -> str | None:
+        """What the agent answers, where it said so; else it is the text of its last message."""
+        given = self.info.get(AGENT_ANSWER)
+        return given if isinstance(given, str) else None
+
+    @property
+    def sample_id(self) -> str:
+        """What the agent's model calls said that the sample is called; empty where they said nothing."""
+        return next((str(call["sample_id"]) for call in self.calls if call.get("sample_id")), "")
 
     @property
     def agent_reward(self) -> float | None:

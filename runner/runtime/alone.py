@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from runner.runtime.stop import current_stop
 
@@ -22,12 +22,34 @@ _abandoned: set[asyncio.Task[Any]] = set()
 """The event loop holds its tasks weakly: what we gave up must not be collected while it runs."""
 
 
-class DeadlinePassed(Exception):
-    """The work had not ended in its time. `abandoned`: it has not ended since, whatever was tried."""
+_LATE = 0.05
+"""Seconds after its deadline from which a wake-up is late because something held up the event loop."""
 
-    def __init__(self, abandoned: bool = False) -> None:
+How: TypeAlias = Literal["", "blocked", "swallowed", "abandoned"]
+
+_TOLD: dict[How, str] = {
+    "": "",
+    "blocked": "; the event loop stood still meanwhile: use `await` for what waits, `asyncio.to_thread` for what works",
+    "swallowed": "; it swallowed its cancellation: after `except asyncio.CancelledError`, `raise` it again",
+    "abandoned": "; it swallowed its cancellation, cannot be ended and runs on: `raise` a CancelledError again",
+}
+
+
+class DeadlinePassed(Exception):
+    """The work had not ended in its time. `how` says what it did instead of ending; `told` tells its author.
+
+    "blocked": it, or another, held up the event loop past the deadline; "swallowed": it went on after it was
+    cancelled; "abandoned": it has not ended since, whatever was tried.
+    """
+
+    def __init__(self, how: How = "") -> None:
         super().__init__("the deadline has passed")
-        self.abandoned = abandoned
+        self.how = how
+
+    @property
+    def told(self) -> str:
+        """The end of a sentence that says the deadline has passed."""
+        return _TOLD[self.how]
 
 
 class SelfCancelled(Exception):
@@ -49,11 +71,13 @@ async def alone(work: Coroutine[Any, Any, T], seconds: float | None = None, grac
         stop = current_stop.get()
         await _let_go(task, grace if stop is None or stop.grace is None else min(grace, stop.grace))
         raise
+    late = end is not None and loop.time() > end + _LATE
     if not task.done():
-        raise DeadlinePassed(abandoned=not await _let_go(task, grace))
+        how = await _let_go(task, grace)
+        raise DeadlinePassed("blocked" if late and not how else how)
     if end is not None and loop.time() > end:
         _hear(task)
-        raise DeadlinePassed
+        raise DeadlinePassed("blocked" if late else "")
     if task.cancelled():
         raise SelfCancelled
     return task.result()
@@ -77,8 +101,8 @@ async def _until(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], end: 
         task.remove_done_callback(wake)
 
 
-async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel `task` and wait for its end; False when it has not ended. Another cancellation cuts its clean-up short."""
+async def _let_go(task: asyncio.Task[Any], grace: float) -> How:
+    """Cancel `task` and wait for its end: how it took that. Another cancellation cuts its clean-up short."""
     loop = asyncio.get_running_loop()
     end = loop.time() + grace
     again = False
@@ -89,6 +113,7 @@ async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
         except asyncio.CancelledError:
             again = True
             task.cancel()
+    willing = task.done() and (task.cancelled() or task.exception() is not None)
     ended = task.done() or await _force(task)
     if ended:
         _hear(task)
@@ -97,7 +122,7 @@ async def _let_go(task: asyncio.Task[Any], grace: float) -> bool:
         task.add_done_callback(_forget)
     if again:
         raise asyncio.CancelledError
-    return ended
+    return "" if willing else "swallowed" if ended else "abandoned"
 
 
 async def _force(task: asyncio.Task[Any]) -> bool:

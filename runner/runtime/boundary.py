@@ -96,7 +96,7 @@ def _known(error: BaseException | None, depth: int = 0) -> RolloutError | Attrib
 
 def _message(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
-        return "CancelledError was raised by the code itself, nobody cancelled the rollout"
+        return "CancelledError was raised by the code itself, nobody cancelled the rollout: raise another error"
     text = _said(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

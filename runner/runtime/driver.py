@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from runner.build.live import Live
+from runner.models.address import header_value
 from runner.models.model import is_addressed
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.event import (
@@ -36,7 +38,18 @@ _TOOL = boundary("tool", "tool_crashed")
 class RolloutDriver:
     """The `Driver` of one rollout. The endpoint sees what the workflow passed, and nothing it did not."""
 
-    __slots__ = ("_answered", "_budget", "_caller", "_closed", "_live", "_sampling", "_scope", "_tell", "broken")
+    __slots__ = (
+        "_answered",
+        "_asked",
+        "_budget",
+        "_caller",
+        "_closed",
+        "_live",
+        "_sampling",
+        "_scope",
+        "_tell",
+        "broken",
+    )
 
     def __init__(
         self, live: Live, caller: Caller, sampling: Sampling, budget: Budget, scope: ToolScope, tell: Listener
@@ -48,6 +61,7 @@ class RolloutDriver:
         self._scope = scope
         self._tell = tell
         self._answered = 0
+        self._asked = False
         self._closed = False
         self.broken: Failure | None = None
         """A failure that a workflow may have swallowed and that nothing has mended: it decides the outcome."""
@@ -82,16 +96,24 @@ class RolloutDriver:
         self._closed = True
 
     async def chat(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        sampling: Mapping[str, Any],
+        sample_id: str = "",
     ) -> Completion:
         budget, tell, rollout_id = self._budget, self._tell, self._caller.rollout_id
         if self._is_over():
             await self._refuse()
         turn = budget.begin_turn()
+        if sample_id and not self._asked:
+            # A controller knows the sample by one name, which its header must be able to carry.
+            self._caller = replace(self._caller, sample_id=header_value(sample_id))
+        self._asked = True
         offered = self.tools if tools is None else tools
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
         began = budget.clock()
-        tell(ModelCalled(rollout_id, began, turn, tuple(messages)))
+        tell(ModelCalled(rollout_id, began, turn, tuple(messages), self._caller.sample_id))
         before = self._answered
         try:
             with _MODEL:
@@ -126,7 +148,9 @@ class RolloutDriver:
         if self.broken is not None and self.broken.boundary == "model":
             self.broken = None
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
+    async def call_tools(
+        self, calls: Sequence[ToolCall], tell: Callable[[ToolAnswers], Sequence[Message]] | None = None
+    ) -> ToolAnswers:
         budget = self._budget
         if self._is_over():
             await self._refuse()
@@ -141,9 +165,14 @@ class RolloutDriver:
         if self._closed:
             await self._refuse()
         answers = ToolAnswers([answer.message for answer in answered], [answer.result.status for answer in answered])
-        self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), turn, tuple(answers)))
+        told = answers if tell is None else tell(answers)
+        self._tell(ToolsAnswered(self._caller.rollout_id, budget.clock(), turn, tuple(told)))
         budget.count_malformed(answers.statuses.count("bad_call"))
         return answers
+
+    def misread(self) -> None:
+        if not self._closed:
+            self._budget.count_malformed(1)
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None:
         if not self._closed:
@@ -152,6 +181,16 @@ class RolloutDriver:
     def reached(self, kind: str, message: str) -> None:
         if not self._closed:
             self._budget.trip(kind, message)
+
+    def lost(self, error: RolloutError) -> None:
+        """A sandbox of the rollout is gone or cannot be had: whoever swallows that, the rollout has failed."""
+        if not self._closed:
+            self.broken = failure_of(error)
+
+    @property
+    def tool_time(self) -> float | None:
+        """Seconds that one tool call may take: of tools that are not the file's own."""
+        return self._budget.limits.tool_time
 
     def tool_began(self, call: ToolCall) -> None:
         if self._is_over():

@@ -20,6 +20,7 @@ from runner.records.rollout_sample import MAIN
 from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.resources import open_resources
+from runner.runtime.sandboxes import fresh_sandboxes
 
 _GRADER = boundary("grader", "grader_error")
 _NOTHING: Mapping[str, ScoreRecord] = MappingProxyType({})
@@ -68,8 +69,8 @@ async def grade_within(
     started = monotonic()
     try:
         return await alone(grade(live, outcome, resources, listen, known), seconds)
-    except DeadlinePassed:
-        failure = Failure("grader", "grader_timeout", f"grader exceeded its {seconds:g}s deadline")
+    except DeadlinePassed as passed:
+        failure = Failure("grader", "grader_timeout", f"grader exceeded its {seconds:g}s deadline{passed.told}")
     except SelfCancelled:
         failure = Failure("grader", "grader_error", "grading cancelled its own task, nobody cancelled the rollout")
     timing = _timed(outcome.timing, monotonic() - started)
@@ -127,7 +128,10 @@ def _context(live: Live, outcome: Outcome, resources: Mapping[str, object], bill
         resources=resources,
         roles=live.judges(caller, bill),
         caller=caller,
-        sample_id=str(outcome.sample.info.get("sample_id") or MAIN),
+        output=outcome.sample.agent_answer,
+        sample_id=str(outcome.sample.info.get("sample_id") or outcome.sample.sample_id or MAIN),
+        info=outcome.sample.info,
+        fresh=fresh_sandboxes(live, caller),
     )
 
 
@@ -148,10 +152,10 @@ async def _score(part: GraderPart, ctx: GraderContext) -> Score:
         return await _grade(part, ctx)
     try:
         return await alone(_grade(part, ctx), part.timeout)
-    except DeadlinePassed:
-        raise GraderTimeout(f"grader {part.name!r} did not answer within {part.timeout:g} s") from None
+    except DeadlinePassed as passed:
+        raise GraderTimeout(f"grader {part.name!r} did not answer within {part.timeout:g} s{passed.told}") from None
     except SelfCancelled:
-        raise GraderError(f"grader {part.name!r} cancelled its own task") from None
+        raise GraderError(f"grader {part.name!r} cancelled its own task: to give up, raise an error") from None
 
 
 async def _grade(part: GraderPart, ctx: GraderContext) -> Score:
@@ -203,4 +207,7 @@ def _judged(
 def _why_none(scores: Mapping[str, ScoreRecord], missing: list[str]) -> Failure:
     failures = [scores[name].failure for name in missing if name in scores]
     first = next((failure for failure in failures if failure is not None), None)
-    return first or Failure("config", "no_grader", "no grader gave a score that counts towards a reward")
+    said = (
+        "no grader gave a score that counts towards a reward: add `[graders.NAME]`, or let the agent return a `reward`"
+    )
+    return first or Failure("config", "no_grader", said)

@@ -8,7 +8,6 @@ from runner.records.failure import RolloutError, WorkflowError
 from runner.records.rollout import RolloutRequest
 from runner.runtime.boundary import failure_of
 from runner.runtime.sampling import merge_sampling
-from runner.workflows.loop.shape import Offers
 from runner.workflows.terms import Terms
 
 
@@ -18,12 +17,12 @@ def offered_to(plan: Plan, request: RolloutRequest) -> tuple[ToolSpec, ...]:
     Raises `WorkflowError` when the loop's `get_tools` raises, or gives what are no tools.
     """
     loop: object = plan.make_workflow
-    if not isinstance(loop, Offers):
+    if not hasattr(loop, "offered"):  # no `Offers`; to ask the protocol itself takes 10 us, and every start asks
         return plan.offered
     from runner.workflows.loop.hosting import PreparedLoop, hosted_request  # 10 ms that only an agent loop pays
 
     if not isinstance(loop, PreparedLoop):
-        return loop.offered
+        return plan.offered
     row, specs = request.row, plan.toolbox.specs
     asked = hosted_request(request.rollout_id, request.prompt, row, _terms(plan, request), specs)
     try:

@@ -13,6 +13,7 @@ from runner.records.event import (
     ModelFailed,
     ToolEnded,
     ToolsAnswered,
+    ToolStarted,
 )
 from runner.records.message import Message
 from runner.records.rollout import Sample
@@ -25,14 +26,16 @@ class Recorder:
     between turns is recorded as the policy saw it. Each message is a copy: editing one afterwards changes nothing here.
     """
 
-    __slots__ = ("calls", "messages", "model_seconds", "tool_seconds", "tool_spans")
+    __slots__ = ("_sample_id", "_written", "calls", "messages", "model_seconds", "tool_seconds", "tool_spans")
 
     def __init__(self, prompt: Sequence[Message]) -> None:
         self.messages: list[Message] = list(prompt)
         self.calls: list[dict[str, Any]] = []
         self.tool_spans: list[dict[str, Any]] = []
+        self._written: dict[str, int] = {}
         self.model_seconds = 0.0
         self.tool_seconds = 0.0
+        self._sample_id = ""
 
     def __call__(self, event: Event) -> None:
         hear = _HEARD.get(type(event))
@@ -41,12 +44,13 @@ class Recorder:
 
     def _called(self, event: ModelCalled) -> None:
         self.messages = [dict(message) for message in event.messages]
+        self._sample_id = event.sample_id
 
     def _answered(self, event: ModelAnswered) -> None:
         completion = event.completion
         self.messages.append(dict(completion.message))
         self.model_seconds += completion.latency
-        self.calls.append(call_record(event.turn, completion))
+        self.calls.append({**call_record(event.turn, completion), **self._named()})
 
     def _failed(self, event: ModelFailed) -> None:
         self.model_seconds += event.seconds
@@ -58,8 +62,16 @@ class Recorder:
                 "usage": None,
                 "retries": event.retries,
                 "error": event.failure.to_json(),
+                **self._named(),
             }
         )
+
+    def _named(self) -> dict[str, str]:
+        return {"sample_id": self._sample_id} if self._sample_id else {}
+
+    def _tool_started(self, event: ToolStarted) -> None:
+        if event.call.as_text:
+            self._written[event.call.id] = len(self._written)
 
     def _tool_ended(self, event: ToolEnded) -> None:
         self.tool_seconds += event.seconds
@@ -73,13 +85,17 @@ class Recorder:
     ) -> Sample:
         """The sample; `messages` is what the workflow returned, or None for the recorded conversation."""
         kept = self.messages if messages is None else messages
-        return Sample(tuple(kept), tuple(self.calls), tuple(self.tool_spans), metrics, info)
+        spans = self.tool_spans
+        if self._written:  # their order is told nowhere else
+            spans = sorted(spans, key=lambda span: self._written.get(span["tool_call_id"], 0))
+        return Sample(tuple(kept), tuple(self.calls), tuple(spans), metrics, info)
 
 
 _HEARD: dict[type[Event], Any] = {
     ModelCalled: Recorder._called,
     ModelAnswered: Recorder._answered,
     ModelFailed: Recorder._failed,
+    ToolStarted: Recorder._tool_started,
     ToolEnded: Recorder._tool_ended,
     ToolsAnswered: Recorder._tools_answered,
 }
@@ -133,6 +149,8 @@ def _tool_span(event: ToolEnded) -> dict[str, Any]:
         "status": event.status,
         "seconds": round(event.seconds, 6),
     }
+    if call.as_text:
+        span["arguments"] = call.arguments
     if event.truncated:
         span["truncated"] = True
     if event.message:

@@ -19,7 +19,7 @@ from runner.records.event import AgentEnded, Event, Listener, RolloutEnded, Roll
 from runner.records.failure import ControllerError, Failure, LimitReached, RolloutError, WorkflowError
 from runner.records.limits import Limits
 from runner.records.message import Message
-from runner.records.rollout import AGENT_REWARD, Outcome, RolloutRequest, Status
+from runner.records.rollout import AGENT_ANSWER, AGENT_REWARD, Outcome, RolloutRequest, Status
 from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
@@ -28,6 +28,7 @@ from runner.runtime.grading import grade_within, settle_limit
 from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
 from runner.runtime.sampling import merge_sampling
+from runner.runtime.sandboxes import hear_losses, open_scope
 from runner.runtime.stepping import Stepping
 from runner.runtime.stop import reason_to_stop
 from runner.tools.processes import Processes
@@ -154,30 +155,36 @@ class _Rollout:
         return settled or await grade_within(self._live, left, resources, self._limits.grade_time, self._listen)
 
     async def _act(self, resources: Mapping[str, Any]) -> _Ended:
-        scope = ToolScope(self._caller, resources)
+        async with open_scope(self._live, self._caller, resources, self._tell) as scope:
+            return await self._act_in(scope)
+
+    async def _act_in(self, scope: ToolScope) -> _Ended:
         sampling = merge_sampling(self._live.plan.sampling_for(self._request), self._request.sampling)
         parts = self._live, self._caller, sampling, self._budget, scope, self._tell
         driver = RolloutDriver(*parts) if self._stepping is None else self._stepping.driver(*parts)
+        hear_losses(scope, driver.lost)
         processes = Processes()
         try:
-            return await alone(processes.of(self._run_workflow(driver, resources)), self._budget.remaining())
+            return await alone(processes.of(self._run_workflow(driver, scope)), self._budget.remaining())
         except asyncio.CancelledError:
             processes.end()
             raise
         except DeadlinePassed as passed:
             processes.end()
-            raise self._budget.timed_out("; it cannot be ended and runs on" if passed.abandoned else "") from None
+            raise self._budget.timed_out(passed.told) from None
         except SelfCancelled:
-            raise WorkflowError("the workflow cancelled its own task, nobody cancelled the rollout") from None
+            raise WorkflowError(
+                "the workflow cancelled its own task, nobody cancelled the rollout: to give up, raise or return"
+            ) from None
         finally:
             driver.close()
 
-    async def _run_workflow(self, driver: RolloutDriver, resources: Mapping[str, Any]) -> _Ended:
+    async def _run_workflow(self, driver: RolloutDriver, scope: ToolScope) -> _Ended:
         """How the agent stopped. Whatever it swallowed on the way, a limit or a failure, still counts."""
         try:
             with _WORKFLOW:
                 workflow = self._live.plan.make_workflow()
-                output = await play(workflow, self._context(workflow, driver, resources))
+                output = await play(workflow, self._context(workflow, driver, scope))
         except (RolloutError, Attributed) as error:
             return self._stopped_by(error, driver.broken)
         ended = _read_output(output)
@@ -204,7 +211,7 @@ class _Rollout:
         raise error
 
     def _context(
-        self, workflow: AgentWorkflow[Any], driver: RolloutDriver, resources: Mapping[str, Any]
+        self, workflow: AgentWorkflow[Any], driver: RolloutDriver, scope: ToolScope
     ) -> AgentWorkflowContext[Any]:
         request = self._request
         label = request.label if getattr(workflow, "sees_label", False) else None
@@ -215,8 +222,9 @@ class _Rollout:
             rollout_id=request.rollout_id,
             attempt=request.attempt,
             driver=driver,
-            resources=resources,
+            resources=scope.resources,
             terms=Terms(driver.sampling, self._limits, label),
+            sandboxes=scope.sandboxes,
         )
 
     def _failed(self, failure: Failure) -> Outcome:
@@ -284,13 +292,16 @@ def _read_fields(output: AgentWorkflowOutput) -> _Ended:
     for name, value in output.metrics.items():
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise WorkflowError(f"metric {name!r} must be a finite number, found {value!r}", kind="bad_return")
-    if AGENT_REWARD in output.info:
-        raise WorkflowError(f"info {AGENT_REWARD!r} is the runner's own: return it as `reward`", kind="bad_return")
+    for name, field_name in ((AGENT_REWARD, "reward"), (AGENT_ANSWER, "answer")):
+        if name in output.info:
+            raise WorkflowError(f"info {name!r} is the runner's own: return it as `{field_name}`", kind="bad_return")
     messages = None if output.messages is None else _checked(output.messages)
     if output.error is not None:
         failure = Failure("workflow", "agent_error", output.error)
         return _Ended(failure.kind, messages, output.metrics, output.info, failure)
     info, reward = output.info, output.reward
+    if output.answer is not None:
+        info = {**info, AGENT_ANSWER: output.answer}
     if reward is not None:
         if not isinstance(reward, int | float) or not math.isfinite(reward):
             raise WorkflowError(f"the reward must be a finite number, found {reward!r:.60}", kind="bad_reward")

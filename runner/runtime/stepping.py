@@ -6,7 +6,7 @@ chose is what the engine then records, so a rollout has one conversation however
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -96,7 +96,11 @@ class SteppingDriver(RolloutDriver):
         self._requests: dict[int, Request] = {}
 
     async def chat(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        sampling: Mapping[str, Any],
+        sample_id: str = "",
     ) -> Completion:
         how = merge_sampling(self._sampling, sampling) if sampling else self._sampling
         offered = self.tools if tools is None else tools
@@ -108,7 +112,7 @@ class SteppingDriver(RolloutDriver):
             self._requests[id(request.messages)] = request
             before = self._budget.turns
             try:
-                return await super().chat(request.messages, tools, sampling)
+                return await super().chat(request.messages, tools, sampling, sample_id)
             except (RolloutError, Attributed) as error:
                 if not await self._again(error, request):
                     raise
@@ -130,11 +134,13 @@ class SteppingDriver(RolloutDriver):
             except ModelError as error:  # the answers that there are can still stand
                 await self.guide.failed(failure_of(error, "model", "model_error"), request, False)
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
+    async def call_tools(
+        self, calls: Sequence[ToolCall], tell: Callable[[ToolAnswers], Sequence[Message]] | None = None
+    ) -> ToolAnswers:
         while True:
             before = self._budget.tool_calls
             try:
-                return await super().call_tools(calls)
+                return await super().call_tools(calls, tell)
             except (RolloutError, Attributed) as error:
                 if not await self._again(error, None):
                     raise

@@ -86,10 +86,12 @@ async def _mismatches(expect: RolloutExpect, outcome: Outcome) -> list[str]:
     wrong = list(_of_outcome(expect, outcome))
     if expect.tool_calls is not None:
         wanted = [ExpectedCall(call.tool, call.args) for call in expect.tool_calls]
-        ctx = GraderContext(messages=_after_prompt(outcome), row=outcome.request.row)
+        spans = outcome.sample.tool_spans
+        ctx = GraderContext(messages=_after_prompt(outcome), row=outcome.request.row, tool_spans=spans)
         score = await TrajectoryGrader(wanted, mode="exact").grade(ctx)
         wrong += [] if score.value == 1.0 else [score.reason]
-    answer = last_answer(outcome.sample.messages)
+    said = outcome.sample.agent_answer
+    answer = last_answer(outcome.sample.messages) if said is None else said
     if expect.contains is not None and expect.contains not in answer:
         wrong.append(f"expected the answer to contain {_json(expect.contains)}, found {_json(answer)}")
     if expect.matches is not None and not re.search(expect.matches, answer):

@@ -83,7 +83,10 @@ class Running(Protocol):
 class Sandbox(Protocol):
     """One rollout's sandbox, shared by its tools. Safe for calls at the same time.
 
-    Every method raises `SandboxError` (kind "sandbox_lost") when the sandbox is gone, within seconds of it.
+    `put`, `get`, `list` and `remove` reach what lies under `workdir`, /tmp and the mounts (those to be written, for
+    `put` and `remove`): a path that leads anywhere else, by `..` or by a symbolic link that was planted inside, is a
+    `PermissionError`. Every method raises `SandboxError` (kind "sandbox_lost") when the sandbox is gone, within seconds
+    of it.
     """
 
     @property
@@ -99,8 +102,11 @@ class Sandbox(Protocol):
         """Start a command that goes on until it ends, is killed, or the sandbox stops. Its `timeout` is not used."""
         ...
 
-    async def put(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        """Write a whole file, atomically; folders above it are made. Raises `OSError` as a local write would."""
+    async def put(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """Write a whole file, atomically; folders above it are made. Raises `OSError` as a local write would.
+
+        Without `mode` a file keeps what it has, and a new one gets 0o644.
+        """
         ...
 
     async def get(self, path: str, *, limit: int | None = None) -> bytes:
@@ -109,6 +115,10 @@ class Sandbox(Protocol):
 
     async def list(self, path: str = ".") -> list[Entry]:
         """What a folder holds, by name. Raises `OSError` as a local listing would."""
+        ...
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, or a folder that is empty. Raises `OSError` as a local removal would."""
         ...
 
     async def stop(self) -> None:

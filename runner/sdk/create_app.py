@@ -6,21 +6,16 @@ There is no file: what it would say comes from the parameters and settings, and 
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import shutil
-import tempfile
-import weakref
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.build.plan import Plan, build
-from runner.config.layers import Override
-from runner.config.load import load
 from runner.config.quantity import size_text
+from runner.sdk.hosted_app import DRAIN, Around, HostedApp, Hosting, plan_of
 from runner.workflows.loop.errors import AgentLoopValidationError
 from runner.workflows.loop.hosting import PreparedLoop, prepare_loop
 from runner.workflows.loop.settings import RolloutSettings, get_settings
@@ -28,15 +23,11 @@ from runner.workflows.loop.validation import validate_agent_loop
 from runner.workflows.typed import WorkflowMisfit
 
 if TYPE_CHECKING:
-    from runner.serve.house import House
+    from runner.build.plan import Plan
 
 Hook = Callable[[], Awaitable[None]]
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
 
-DRAIN = 30.0
-"""Seconds that rollouts may go on after the server was asked to stop: `[serve] drain`."""
+__all__ = ["DRAIN", "LoopApp", "create_app"]
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +69,15 @@ def create_app(
     keys["workflow.name"] = str(loop.loop.name)
     if not enable_metrics_endpoint:
         keys["serve.metrics.expose"] = False
-    return LoopApp(loop, keys, (api_key or None, debug_dir), (on_startup, on_shutdown))
+    keys["limits.time"] = "24h"  # that generation had no deadline of its own
+    hosting = Hosting(
+        title=f"Osmosis RolloutServer ({loop.loop.name})",
+        plan=partial(_plan, loop, keys),
+        around=_around(on_startup, on_shutdown),
+        key=api_key or None,
+        events=None if debug_dir is None else Path(debug_dir),
+    )
+    return LoopApp(hosting)
 
 
 def _keys(settings: RolloutSettings) -> dict[str, Any]:
@@ -150,100 +149,23 @@ _TABLES: Mapping[str, Mapping[str, tuple[tuple[str, Callable[[Any], Any]], ...]]
 """By group and name of a setting, the keys of `[serve]` that it sets, and how its value is written there."""
 
 
-class LoopApp:
-    """The application. It opens with the server's lifespan, or with the first request where a server has none.
+class LoopApp(HostedApp):
+    """The application of an agent loop."""
 
-    Until then it costs nothing: a module that makes one may be imported for its agent loop alone. `access` is the key
-    and the folder of the event logs, `hooks` what is called when it has opened and before it closes.
-    """
 
-    def __init__(
-        self,
-        loop: PreparedLoop,
-        keys: Mapping[str, Any],
-        access: tuple[str | None, str | Path | None] = (None, None),
-        hooks: tuple[Hook | None, Hook | None] = (None, None),
-    ) -> None:
-        self.title = f"Osmosis RolloutServer ({loop.loop.name})"
-        self._loop = loop
-        self._keys = keys
-        self._key, self._events = access
-        self._on_startup, self._on_shutdown = hooks
-        self._stack = AsyncExitStack()
-        self._house: House | None = None
-        self._entering: asyncio.Lock | None = None
+def _around(on_startup: Hook | None, on_shutdown: Hook | None) -> Around:
+    @asynccontextmanager
+    async def around() -> AsyncIterator[None]:
+        if on_startup is not None:
+            await on_startup()
+        yield
+        if on_shutdown is not None:
+            await on_shutdown()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """One ASGI connection: the lifespan, or a request."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        house = self._house or await self.open()
-        await house.app(_whole(scope), receive, send)
-
-    async def open(self) -> House:
-        """Open what serves; what is open already where it is."""
-        if self._entering is None:
-            self._entering = asyncio.Lock()
-        async with self._entering:
-            if self._house is None:
-                if self._on_startup is not None:
-                    await self._on_startup()
-                self._house = await self._stack.enter_async_context(self._opened())
-        return self._house
-
-    def _opened(self) -> AbstractAsyncContextManager[House]:
-        from runner.serve.house import Opening, open_house
-
-        folder = Path(tempfile.mkdtemp(prefix="osmosis-run-"))
-        self._stack.callback(weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True))
-        events = None if self._events is None else Path(self._events)
-        return open_house(_plan(self._loop, self._keys, folder), Opening(key=self._key, events=events))
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        try:
-            await self.open()
-        except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        try:
-            await self.aclose()
-        except Exception as error:
-            await send({"type": "lifespan.shutdown.failed", "message": f"{type(error).__name__}: {error}"})
-        else:
-            await send({"type": "lifespan.shutdown.complete"})
-
-    async def aclose(self) -> None:
-        """Let what plays end in its time, deliver, tell `on_shutdown`, and close. It may be opened again."""
-        house, self._house = self._house, None
-        if house is None:
-            return
-        try:
-            await house.drain(DRAIN)
-            if self._on_shutdown is not None:
-                await self._on_shutdown()
-        finally:
-            stack, self._stack = self._stack, AsyncExitStack()
-            self._entering = None
-            await stack.aclose()
+    return around
 
 
 def _plan(loop: PreparedLoop, keys: Mapping[str, Any], folder: Path) -> Plan:
-    file = folder / "workflow.toml"
-    file.write_text("[workflow]\n")
-    overrides = [Override.from_option(key, value, f"create_app: {key} = {value}") for key, value in keys.items()]
     # The environment reached the settings already, and settings from code win over it.
-    plan = build(load(file, overrides, environ={}))
+    plan = plan_of(keys, folder, "create_app")
     return replace(plan, make_workflow=loop, offered=loop.offered)
-
-
-def _whole(scope: Message) -> Message:
-    """The scope with the keys that ASGI makes optional."""
-    if scope.get("raw_path") is not None:
-        return scope
-    from urllib.parse import quote
-
-    return {**scope, "raw_path": quote(scope["path"]).encode("ascii")}

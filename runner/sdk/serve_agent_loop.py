@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.sdk.create_app import DRAIN, create_app
+from runner.sdk.create_app import create_app
+from runner.sdk.hosted_app import DRAIN, HostedApp
 from runner.workflows.loop.errors import ServeError
 from runner.workflows.loop.settings import RolloutSettings
 from runner.workflows.loop.validation import validate_agent_loop
@@ -52,6 +53,25 @@ def serve_agent_loop(
     key = None if local_debug else api_key or KEY_PREFIX + secrets.token_urlsafe(32)
     app = create_app(agent_loop, settings=settings, api_key=key, debug_dir=debug_dir)
 
+    made = None if api_key else key
+
+    def ready(url: str) -> None:
+        log.info("serving at %s%s", url, "" if made is None else "; callers present the key that is on stdout")
+        if made is not None:
+            print(made, flush=True)  # noqa: T201 (the one thing that a caller must be told, and no log may hold)
+
+    return serve_app(app, (host, port), log_level, ready)
+
+
+def serve_app(app: HostedApp, address: tuple[str, int], log_level: str, ready: Callable[[str], None]) -> int:
+    """Serve an application until a signal, then let what plays end. `ready` is told the URL when it answers.
+
+    How many rollouts could not be finished. Raises `ServeError`.
+    """
+    from runner.serve.http.loop import loop_factory
+    from runner.serve.http.server import CannotServe, Serving, listen, run_worker, url_of
+    from runner.telemetry.logs import configure
+
     @asynccontextmanager
     async def house(worker: int) -> AsyncIterator[House]:
         try:
@@ -59,29 +79,15 @@ def serve_agent_loop(
         finally:
             await app.aclose()
 
-    return _serve(house, (host, port), log_level, None if api_key else key)
-
-
-def _serve(house: Any, address: tuple[str, int], log_level: str, made: str | None) -> int:
-    from runner.serve.http.loop import loop_factory
-    from runner.serve.http.server import CannotServe, Serving, listen, run_worker, url_of
-    from runner.telemetry.logs import configure
-
     try:
         logs = configure(log_level)
         sockets = listen(*address)
     except (OSError, ValueError) as error:
         raise ServeError(f"cannot serve at {address[0]}:{address[1]}: {error}") from error
     url = url_of(sockets[0], {})
-
-    def ready() -> None:
-        log.info("serving at %s%s", url, "" if made is None else "; callers present the key that is on stdout")
-        if made is not None:
-            print(made, flush=True)  # noqa: T201 (the one thing that a caller must be told, and no log may hold)
-
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as running:
-            return running.run(run_worker(house, sockets, Serving(DRAIN, {}, ready)))
+            return running.run(run_worker(house, sockets, Serving(DRAIN, {}, lambda: ready(url))))
     except CannotServe as error:
         raise ServeError(str(error)) from error
     finally:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from secrets import token_hex
 from time import monotonic, time
 from typing import Any, TypeAlias
 
@@ -18,15 +17,21 @@ from runner.records.failure import WorkflowError
 from runner.records.rollout import RolloutRequest
 from runner.runtime.offered import offered_to
 from runner.serve.alive import Alive
+from runner.serve.attempt_ids import AttemptIds
 from runner.serve.dialects.dialect import Dialect
+from runner.serve.dialects.fields import json_size
+from runner.serve.ends import CANCELLED_IN_GRADING
 from runner.serve.played import Played
 from runner.serve.slots import Slots
 from runner.serve.start import Refused, Start
+from runner.serve.urls import field_error
 from runner.store.errors import StoreError
 from runner.store.outbox import Accepted, Outbox
 
 _LATER = {"retry-after": "5"}
 _SOON = {"retry-after": "1"}
+_WIDEST = 6
+"""Bytes of escaped JSON that a byte of a body can become: two of UTF-8 are `\\u00e9`, and `1e15` is a long number."""
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """The headers of a request as ASGI gives them; names in lower case."""
@@ -54,6 +59,18 @@ class Policy:
     dedupe: str = "join"
     on_restart: str = "run"
     worker: int = 0
+    max_metadata: int = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A start that was read, and what it is answered with when it is accepted. `mark` stands for its body."""
+
+    dialect: Dialect
+    attempt_id: str
+    mark: int
+    tools: Sequence[ToolSpec]
+    answer: Answer
 
 
 class Admission:
@@ -76,29 +93,37 @@ class Admission:
         self._alive = alive
         self._slots = slots
         self._policy = policy
-        self._check = check
+        self.check = check
         self._enter = enter
         self._traced = traced
+        self._new_id = AttemptIds()
         self.closed = False
         self.accepted = 0
 
-    async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = ()) -> Answer:
-        """Accept one rollout. The answer is given when it is on disk. Raises `Refused`."""
+    async def start(
+        self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = (), attempt_id: str = ""
+    ) -> Answer:
+        """Accept one rollout. The answer is given when it is on disk. Raises `Refused`.
+
+        `attempt_id` names an attempt as which another worker may have accepted this very start.
+        """
         if self.closed:
             raise Refused(503, "server shutting down", _LATER)
         admitted = monotonic()
-        attempt_id = token_hex(16)
-        start = self.parse(dialect, body, attempt_id)
+        attempt_id = attempt_id or self._new_id()
+        start = dialect.parse(body, attempt_id)
+        self.check(start)
+        self._measure(start, len(raw))
         request = self.request(start)
         tools = self._tools(request)
-        status, answer = dialect.accepted(start, tools)
+        asked = _Asked(dialect, attempt_id, hash(raw), tools, Answer(*dialect.accepted(start, tools)))
         keys = self._keys(dialect, start)
         first = self._alive.keyed(keys)
         if first is not None:
-            return await self._join(first, dialect, hash(raw), tools)
+            return await self._join(first, asked)
         if not self._slots.reserve():
-            return await self._full(dialect, keys, tools)
-        played = Played(attempt_id, dialect, start, request, admitted, hash(raw), self.until(request, admitted))
+            return await self._full(keys, asked)
+        played = Played(attempt_id, dialect, start, request, admitted, asked.mark, self.until(request, admitted))
         self._alive.add(played, keys)
         if self._traced is not None:
             self._traced(start, headers)
@@ -107,16 +132,23 @@ class Admission:
         )
         holder = await _holder(self._store(played, accepted))
         if holder is not None:
-            return await self._repeated(holder, dialect, tools)
+            return await self._repeated(holder, asked)
         for note in start.notes:
             log.warning("rollout %s: %s", start.rollout_id, note)
-        return Answer(status, answer)
+        return asked.answer
 
-    def parse(self, dialect: Dialect, body: Mapping[str, Any], rollout_id: str) -> Start:
-        """What a body asks for, where its URLs may be called. Raises `Refused`."""
-        start = dialect.parse(body, rollout_id)
-        self._check(start)
-        return start
+    def _measure(self, start: Start, size: int) -> None:
+        """Raise `Refused` for more metadata than `max_metadata`, in bytes of JSON with non-ASCII escaped.
+
+        That is at most `_WIDEST` times the body, whose `size` is known: few metadata have to be written out for it.
+        """
+        most = self._policy.max_metadata
+        if size * _WIDEST <= most:
+            return
+        found = json_size(start.metadata)
+        if found > most:
+            text = f"Value error, metadata is {found} bytes of JSON, at most {most} are taken"
+            raise Refused(422, field_error("metadata", "value_error", text))
 
     def request(self, start: Start) -> RolloutRequest:
         """The rollout that a start asks for. Raises `Refused` when the file's templates cannot be filled in with it."""
@@ -175,36 +207,49 @@ class Admission:
                 self._slots.give_back()
                 self._alive.remove(played)
 
-    async def _join(self, first: Played, dialect: Dialect, mark: int, tools: Sequence[ToolSpec]) -> Answer:
+    async def _join(self, first: Played, asked: _Asked) -> Answer:
         if first.stored is not None and first.phase == "accepting":
             holder = await _holder(first.stored)
             if holder is not None:
-                return await self._repeated(holder, dialect, tools)
-        if first.stop.reason == "cancelled":  # nothing may ever be said of it: whoever joined it would wait for ever
-            raise Refused(dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
-        self._reject(dialect, first.name)
-        if first.mark != mark:
+                return await self._repeated(holder, asked)
+        if first.stop.reason == "cancelled":
+            raise _being_cancelled(asked)
+        self._reject(asked, first.name)
+        if first.mark not in (0, asked.mark):
             log.warning("rollout %s was started again with another body; the first one counts", first.name)
         return Answer(*first.dialect.accepted(first.start, self._tools(first.request)))
 
-    async def _repeated(self, holder: str, dialect: Dialect, tools: Sequence[ToolSpec]) -> Answer:
+    async def _repeated(self, holder: str, asked: _Asked) -> Answer:
         """The answer to a start whose rollout was accepted before, and may have ended long ago."""
+        if holder == asked.attempt_id:  # by another worker, which could not say so
+            return asked.answer
         known = await self._outbox.attempt(holder)
         if known is None:
             raise Refused(503, "the rollout is just being forgotten; retry later", _LATER)
-        self._reject(dialect, known.rollout_id)
-        return Answer(*dialect.repeated(known.rollout_id, tools))
+        if known.cancelled:
+            raise _being_cancelled(asked)
+        if known.verdict is not None and known.verdict.stop_reason == CANCELLED_IN_GRADING:
+            # Joined, it would wait for ever; played again, it might contradict what was said of its agent.
+            text = f"rollout {known.rollout_id!r} was cancelled while it was graded: its completion had been reported, "
+            raise Refused(409, f"{text}and nothing more will be; start it under another id")
+        self._reject(asked, known.rollout_id)
+        return Answer(*asked.dialect.repeated(known.rollout_id, asked.tools))
 
-    def _reject(self, dialect: Dialect, name: str) -> None:
-        if self._policy.dedupe == "reject" and dialect.name != "agent-loop":
+    def _reject(self, asked: _Asked, name: str) -> None:
+        if self._policy.dedupe == "reject" and asked.dialect.name != "agent-loop":
             raise Refused(409, f"rollout {name!r} was accepted before")
 
-    async def _full(self, dialect: Dialect, keys: tuple[str, ...], tools: Sequence[ToolSpec]) -> Answer:
+    async def _full(self, keys: tuple[str, ...], asked: _Asked) -> Answer:
         holder = await self._outbox.holder(keys) if keys else None
         if holder is not None:
-            return await self._repeated(holder, dialect, tools)
+            return await self._repeated(holder, asked)
         wait = {"retry-after": str(self._slots.retry_after())}
-        raise Refused(dialect.full_status, "rollout queue is full; retry later", wait)
+        raise Refused(asked.dialect.full_status, "rollout queue is full; retry later", wait)
+
+
+def _being_cancelled(asked: _Asked) -> Refused:
+    """Nothing may ever be said of the one that is cancelled: whoever joined it would wait for ever."""
+    return Refused(asked.dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
 
 
 async def _holder(stored: asyncio.Future[str | None]) -> str | None:

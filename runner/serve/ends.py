@@ -8,6 +8,9 @@ from runner.records.failure import Failure
 from runner.records.rollout import Outcome
 from runner.serve.played import Played
 
+CANCELLED_IN_GRADING = "cancelled_in_grading"
+"""The stop reason stored for a rollout whose agent's end was told and whose grade never will be."""
+
 
 def stopped(played: Played) -> Outcome:
     """Cancelled, or cut off by the end of the server, before it played."""
@@ -22,6 +25,11 @@ def cancelled_after_all(played: Played, outcome: Outcome) -> Outcome:
     """
     if played.stop.reason != "cancelled" or outcome.status == "cancelled":
         return outcome
+    return cancelled(outcome)
+
+
+def cancelled(outcome: Outcome) -> Outcome:
+    """The outcome of a rollout that its controller has cancelled, whatever else came of it."""
     return replace(outcome, status="cancelled", stop_reason="cancelled", reward=None, failure=None)
 
 

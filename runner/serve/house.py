@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,14 @@ from runner.serve.archive.archive import Archive
 from runner.serve.archive.archiving import Archiving
 from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries
 from runner.serve.dialects.auto import make_dialects
-from runner.serve.engine import Engine
+from runner.serve.engine import Drained, Engine
 from runner.serve.http.access import Access
 from runner.serve.http.app import App
 from runner.serve.http.body import BodyLimits
 from runner.serve.http.routes import Chooser, Face, Plays, routes
 from runner.serve.playing import Player
 from runner.serve.start import Start
+from runner.serve.summary import Summary, line_of
 from runner.serve.urls import UrlPolicy
 from runner.serve.vitals import Exposition, Health, Loaded
 from runner.serve.watching import Watching
@@ -39,6 +41,7 @@ from runner.store.outbox import Outbox
 
 if TYPE_CHECKING:
     from runner.serve.workers.crew import Crew
+    from runner.telemetry.event_log import EventLog
 
 DELIVER_AT_END = 5.0
 """Seconds that callbacks get when the server ends; what is not delivered then goes out after the next start."""
@@ -54,7 +57,7 @@ class Opening:
     """What the command line adds to the file. `events` is where event logs go, `key` what controllers present."""
 
     key: str | None = None
-    events: Path | None = None
+    events: Path | EventLog | None = None
     secrets: tuple[str, ...] = ()
     version: str = ""
 
@@ -70,14 +73,21 @@ class House:
     watching: Watching
     recovered: int = 0
     owed: int = 0
+    drained: Drained = field(default_factory=Drained)
+    summarise: Callable[[], Awaitable[None]] | None = None
 
     async def drain(self, seconds: float) -> int:
-        """Accept nothing more, let what plays end within `seconds`, then deliver. How many could not be finished."""
-        cut = await self.engine.drain(seconds)
+        """Accept nothing more, let what plays end within `seconds`, then deliver. How many could not be finished.
+
+        `drained` tells more of these.
+        """
+        self.drained = await self.engine.drain(seconds)
         left = await self.deliveries.settle(DELIVER_AT_END)
         if left:
             log.warning("%d callbacks are not delivered yet; they go out after the next start", left)
-        return cut
+        if self.summarise is not None:
+            await self.summarise()
+        return max(self.drained.cut, self.drained.left)
 
 
 @asynccontextmanager
@@ -102,7 +112,10 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
         watching = Watching(plan, opening.events, opening.version, archiving)
         stack.push_async_callback(watching.aclose)
         live = await stack.enter_async_context(plan.open(model=AbsentModel(_NO_POLICY)))
-        deliveries = Deliveries(outbox, connections, _callbacks(section), heard=watching.posted)
+        urls = UrlPolicy(section.allow_callbacks)
+        deliveries = Deliveries(
+            outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.forbidden
+        )
         stack.push_async_callback(deliveries.aclose)
         player = Player(
             live,
@@ -118,7 +131,7 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
             outbox,
             player,
             _policy(section, worker),
-            UrlPolicy(section.allow_callbacks).check_start,
+            urls.check_start,
             watching.ended,
             watching.traced if watching.traces else None,
             None if crew is None else crew.slots,
@@ -135,10 +148,17 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
             app = _app(plan, opening, crew, told, watching)
         house = House(app, engine, deliveries, outbox, watching)
         house.owed = await deliveries.recover()
-        house.recovered = await engine.recover(dialects.named)
-        watching.recovered(section.on_restart, house.recovered)
+        recovered = await engine.recover(dialects.named)
+        house.recovered = sum(recovered.values())
+        watching.recovered(recovered)
         for chore in _chores(section, engine, outbox, watching):
             _keep_up(stack, chore)
+        summary = Summary(engine, deliveries, watching.tally)
+        if crew is not None:
+            crew.summarised(summary)
+        if section.log.summary and worker == 0:
+            house.summarise = partial(_summarise, summary, section.log.summary, crew)
+            _keep_up(stack, partial(_again, house.summarise, section.log.summary))
         if crew is not None:
             await crew.open()
             _keep_up(stack, crew.keep)
@@ -177,7 +197,8 @@ def _models(plan: Plan, section: ServeSection, connections: Connections) -> Chat
 
 
 def _policy(section: ServeSection, worker: int) -> Policy:
-    return Policy(section.max_concurrent, section.max_queue, section.dedupe, section.on_restart, worker)
+    most = section.max_concurrent, section.max_queue
+    return Policy(*most, section.dedupe, section.on_restart, worker, section.max_metadata)
 
 
 class _Models:
@@ -244,6 +265,19 @@ def _chores(
 
     chores: list[Callable[[], Awaitable[None]]] = [expire, sweep]
     return chores if watching.metrics is None else [*chores, watching.metrics.watch_loop]
+
+
+async def _summarise(summary: Summary, seconds: float, crew: Crew | None) -> None:
+    """Say in one line what all workers have done lately."""
+    parts = [summary.take()] if crew is None else await crew.summaries()
+    if line := line_of(parts, seconds):
+        log.info("%s", line)
+
+
+async def _again(chore: Callable[[], Awaitable[None]], seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await chore()
 
 
 def _keep_up(stack: AsyncExitStack, chore: Callable[[], Awaitable[None]]) -> None:

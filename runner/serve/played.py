@@ -49,6 +49,8 @@ class Played:
     @property
     def status(self) -> str:
         """Its word for the status endpoint while it lives."""
+        if self.phase == "settling" and self.stop.reason == "cancelled":
+            return "cancelled"  # it can end no other way now
         if self.phase in ("accepting", "queued"):
             return "queued"
         return "running" if self.phase == "running" else "grading"

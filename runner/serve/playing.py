@@ -24,11 +24,11 @@ from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop, reason_to_stop
-from runner.serve.ends import shut_down
+from runner.serve.ends import CANCELLED_IN_GRADING, cancelled, shut_down
 from runner.serve.played import Played
 from runner.serve.start import Start
-from runner.store.errors import StoreError
-from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict
+from runner.store.errors import StoreError, Unusable
+from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict, Withdrawn
 from runner.store.record import encode, to_record
 from runner.telemetry.log_context import bind
 
@@ -67,6 +67,10 @@ class Player:
         self._owe = owe
         self._report_cancelled = report_cancelled
         self._artifacts = artifacts
+        self.trouble = ""
+        """Why verdicts cannot be stored now; "" when they can."""
+        self.lost = False
+        """Whether none will ever be: the state file is gone."""
 
     async def play(self, played: Played) -> Outcome:
         """The outcome of the rollout; nothing is stored yet. Never raises, except cancellation without a reason."""
@@ -94,38 +98,75 @@ class Player:
             await asyncio.wait({played.holding})  # it logs what goes wrong with it
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
             outcome = shut_down(outcome)
-        owed = self._owed(played, outcome)
-        word, message = played.dialect.said(played.start, outcome)
-        reward = outcome.reward if word == "success" else None
-        verdict = Verdict(word, outcome.stop_reason, reward, message or "")
-        # Cancelled before anything was said of it: whoever starts it again wants it played, and hears nothing else.
-        again = outcome.status == "cancelled" and not owed and not played.told
-        if await self._store(played, verdict, owed, release=again):
-            self._owe(_deliveries(played, owed, first=1 if played.told else 0))
+        try:
+            await self._tell(played, outcome)
+        except Withdrawn:  # its controller has cancelled it, and this process had not heard of that yet
+            outcome = cancelled(outcome)
+            await self._tell(played, outcome)
         return outcome
+
+    def is_silent(self, played: Played) -> bool:
+        """Whether nothing was said of it, and nothing is to be said of its being cancelled."""
+        return not self._report_cancelled and not played.told
+
+    async def withdraw(self, many: Sequence[Played]) -> None:
+        """Store of silent ones that they were cancelled before they played, in one write. Raises `StoreError`."""
+        await self._outbox.withdraw([played.attempt_id for played in many])
 
     async def bury(self, played: Played, outcome: Outcome) -> None:
         """Store the verdict of a rollout whose callbacks cannot be made: the status endpoint tells of it."""
         message = "" if outcome.failure is None else outcome.failure.message
-        await self._store(played, Verdict("failure", outcome.stop_reason, None, message), (), release=False)
+        try:
+            await self._store(played, Verdict("failure", outcome.stop_reason, None, message), (), release=False)
+        except Withdrawn:
+            await self._store(played, Verdict("cancelled", "cancelled", None, "cancelled"), (), release=False)
+
+    async def _tell(self, played: Played, outcome: Outcome) -> None:
+        """Store the verdict with its callbacks, and have them posted. Raises `Withdrawn`."""
+        owed = self._owed(played, outcome)
+        word, message = played.dialect.said(played.start, outcome)
+        reward = outcome.reward if word == "success" else None
+        silent = outcome.status == "cancelled" and not owed
+        reason = CANCELLED_IN_GRADING if silent and played.told else outcome.stop_reason
+        verdict = Verdict(word, reason, reward, message or "")
+        # Cancelled before anything was said of it: whoever starts it again wants it played, and hears nothing else.
+        if await self._store(played, verdict, owed, release=silent and not played.told):
+            self._owe(_deliveries(played, owed, first=1 if played.told else 0))
 
     async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed], *, release: bool) -> bool:
-        """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one."""
+        """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one.
+
+        Raises `Withdrawn` for a rollout that was cancelled, and any verdict but that.
+        """
         failed = False
         for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
             try:
                 await self._outbox.settle(played.attempt_id, verdict, None, owed, release=release)
+            except Withdrawn:
+                raise
             except Contradiction as error:
                 # After a failure it is most likely our own, which had reached the disk after all.
                 log.warning("the verdict of %s was stored before: %s", played.name, error)
                 return failed
+            except Unusable as error:
+                self._lose(played, error)
+                return False
             except StoreError as error:
-                failed = True
+                failed, self.trouble = True, str(error)
                 log.error("the verdict of %s is not stored yet: %s; again in %g s", played.name, error, pause)
                 await asyncio.sleep(pause)
             else:
+                self.trouble = ""
                 return True
         raise AssertionError("unreachable")
+
+    def _lose(self, played: Played, error: Unusable) -> None:
+        """No later try will succeed, and what is not on disk is not told: after a restart it might be contradicted."""
+        log.error("the verdict of %s is lost: %s", played.name, error)
+        self.trouble = str(error)
+        if not self.lost:
+            self.lost = True
+            log.critical("no verdict can be stored any more, so none is told: %s (%s)", error, error.hint)
 
     def _owed(self, played: Played, outcome: Outcome) -> list[Owed]:
         if outcome.status == "cancelled" and not self._report_cancelled:
@@ -157,6 +198,8 @@ class Player:
             if ended is None:
                 return
             await self._outbox.hold(played.attempt_id, encode(to_record(played.left, {})), [ended])
+        except Withdrawn:
+            return  # as above: it ends as cancelled
         except Exception as error:  # the disk's, or ours: its grade brings the same news
             log.error("the agent's end of %s is reported with its grade: %s", played.name, error)
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -73,9 +73,9 @@ class Slots(Generic[T]):
         while self._waiting and self.running < self.concurrent:
             self._start(self._waiting.popitem(last=False)[1])
 
-    def withdraw(self, name: str) -> bool:
-        """Take one out of the queue. False: it does not wait."""
-        return self._waiting.pop(name, None) is not None
+    def withdraw(self, names: Iterable[str]) -> list[T]:
+        """Take items out of the queue: those that wait."""
+        return [self._waiting.pop(name) for name in names if name in self._waiting]
 
     def hurry(self, due: Callable[[T], bool], most: int | None = None) -> int:
         """Begin those that wait and are due, whatever the number that plays: their time is over, they end at once.

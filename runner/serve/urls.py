@@ -68,14 +68,20 @@ class UrlPolicy:
 
     def check(self, field: str, url: str, *, query: bool = True) -> None:
         """Raise `Refused` (422, naming `field`) unless `url` may be called. With `query=False` it may have none."""
+        if why := self.forbidden(url, query=query):
+            raise _refused(field, why)
+
+    def forbidden(self, url: str, *, query: bool = True) -> str:
+        """Why `url` may not be called, as what is said of it; "" if it may."""
         found = _lately_read(url) if len(url) < _SHORT else _read(url)
         if isinstance(found, str):
-            raise _refused(field, found)
+            return found
         where, has_query = found
         if has_query and not query:
-            raise _refused(field, "has a query, and a path must be put after it")
+            return "has a query, and a path must be put after it"
         if where[0] not in self._any and not any(pattern.takes(*where) for pattern in self._patterns):
-            raise _refused(field, "is not among the addresses that `[serve] allow_callbacks` lets this server call")
+            return "is not among the addresses that `[serve] allow_callbacks` lets this server call"
+        return ""
 
     def check_start(self, start: Start) -> None:
         """Raise `Refused`, naming the field of the wire, unless each URL of a start may be called."""

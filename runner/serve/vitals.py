@@ -20,9 +20,12 @@ class Health:
         self._deliveries = deliveries
 
     async def __call__(self) -> Mapping[str, Any]:
-        load, backlog = self._engine.load(), self._deliveries.backlog()
+        engine = self._engine
+        load, backlog = engine.load(), self._deliveries.backlog()
+        fine = "draining" if engine.draining else "ok"
         return {
-            "status": "draining" if self._engine.draining else "ok",
+            "status": "failing" if engine.lost else fine,
+            **({"problem": engine.trouble} if engine.trouble else {}),
             "agent_loop": self._name,
             "active_rollouts": load.running + load.queued,
             "completed_rollouts": load.ended,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from runner.build.plan import Plan
@@ -15,7 +16,9 @@ from runner.serve.admission import Headers
 from runner.serve.archive.archiving import Archiving
 from runner.serve.delivery.posting import Posted
 from runner.serve.played import Played
+from runner.serve.recovery import How
 from runner.serve.start import Start
+from runner.serve.tally import Tally
 from runner.telemetry.event_log import EventLog
 from runner.telemetry.listeners import listening
 from runner.telemetry.tracing import Tracing, open_spans
@@ -28,19 +31,21 @@ log = logging.getLogger(__name__)
 
 
 class Watching:
-    """`events` is the folder of event logs or None. Raises `ConfigFailure` where a tracing library is missing.
+    """`events` is the folder of event logs, a log of its own, or None. Raises `ConfigFailure` where a tracing library is missing.
 
     `listen` hears what happens inside rollouts; the other methods are told what happens around them.
     """
 
     def __init__(
-        self, plan: Plan, events: Path | None = None, version: str = "", archiving: Archiving | None = None
+        self, plan: Plan, events: Path | EventLog | None = None, version: str = "", archiving: Archiving | None = None
     ) -> None:
         section = plan.config.serve
         self.metrics = _metrics(plan, version) if section.metrics.enabled else None
         self._spans = _spans(plan) if section.trace.enabled else None
         self._archiving = archiving
-        self._events = None if events is None else EventLog(events)
+        self._events = EventLog(events) if isinstance(events, Path) else events
+        self._level = logging.INFO if section.log.rollouts else logging.DEBUG
+        self.tally = Tally()
         self.listen: Listener = listening(self.metrics, self._spans, self._events)
 
     @property
@@ -94,20 +99,25 @@ class Watching:
                 posted.rollout_id, posted.channel, posted.result, posted.seconds, attempt=posted.number, ack=taken
             )
 
-    def recovered(self, how: str, count: int) -> None:
-        """Rollouts of an earlier process were taken up."""
-        if self.metrics is not None and count:
-            self.metrics.recovered(how, count)
+    def recovered(self, found: Mapping[How, int]) -> None:
+        """Rollouts of an earlier process were taken up: how many went which way."""
+        if self.metrics is not None:
+            for how, count in found.items():
+                self.metrics.recovered(how, count)
 
     def ended(self, played: Played, outcome: Outcome) -> None:
         """A verdict is stored."""
+        self.tally.end(outcome)
         if self._archiving is not None:
             self._archiving.ended(played, outcome)
         if self.metrics is not None and outcome.status == "cancelled":
             self.metrics.cancelled(_phase(played, outcome))
+        if log.isEnabledFor(self._level):
+            reward = "no reward" if outcome.reward is None else f"reward {outcome.reward:g}"
+            how = outcome.status, outcome.stop_reason, reward, monotonic() - played.admitted
+            log.log(self._level, "rollout %s (%s) %s: %s, %s, %.2f s", played.name, played.dialect.name, *how)
         failure = outcome.failure
         if failure is None:
-            log.debug("rollout %s %s (%s) reward %s", played.name, outcome.status, outcome.stop_reason, outcome.reward)
             return
         where = f" at {failure.where}" if failure.where else ""
         # A traceback helps whoever wrote the code; that of a model that does not answer is all ours.

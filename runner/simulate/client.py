@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from pydantic_core import to_json
@@ -12,6 +14,9 @@ from runner.models.http1 import Pool
 from runner.models.http1_connection import Bounds
 from runner.models.http1_parser import Answer, ProtocolError
 
+if TYPE_CHECKING:
+    import ssl
+
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -19,19 +24,52 @@ class Unreachable(Exception):
     """The server gave no answer. The message continues the sentence "the server at URL: …"."""
 
 
-class Client:
-    """Asks one server at `http://host:port`. `key` is its bearer key, or empty. Raises ValueError for other URLs."""
+class Untrusted(Unreachable):
+    """The server showed a certificate that nobody we believe has signed, or that is another's."""
 
-    def __init__(self, url: str, key: str = "", *, timeout: float = 30.0) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whose certificates are believed: those of the authorities in `ca` (a PEM file) alone, else those of the system;
+    with `insecure` everybody's."""
+
+    ca: Path | None = None
+    insecure: bool = False
+
+    def context(self) -> ssl.SSLContext:
+        """Raises ValueError when `ca` holds no certificate, OSError when it cannot be read."""
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except ssl.SSLError:
+            raise ValueError(f"{self.ca}: holds no certificate in PEM form") from None
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+SYSTEM = Trust()
+
+
+class Client:
+    """Asks one server at `http://host:port` or `https://…`. `key` is its bearer key, or empty.
+
+    Raises ValueError for other URLs, and what `Trust.context` raises.
+    """
+
+    def __init__(self, url: str, key: str = "", *, timeout: float = 30.0, trust: Trust = SYSTEM) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"`{url}` is not an address like http://127.0.0.1:9000; simulate speaks plain HTTP")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"`{url}` is not an address like http://127.0.0.1:9000 or https://rollouts.example.org")
         self.url = url.rstrip("/")
         self.key = key
         self._base = parts.path.rstrip("/")
         self._host = parts.netloc
         self._timeout = timeout
-        self._pool = Pool(parts.hostname, parts.port or 80)
+        tls = trust.context() if parts.scheme == "https" else None
+        self._pool = Pool(parts.hostname, parts.port or (80 if tls is None else 443), tls=tls)
 
     async def send(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
         """Send one request. `headers` are laid over ours; an empty one is left out. Raises Unreachable."""
@@ -46,6 +84,8 @@ class Client:
         except TimeoutError:
             raise Unreachable(f"{method} {path}: no answer within {self._timeout:g} s") from None
         except (OSError, ProtocolError) as error:
+            if why := getattr(error, "verify_message", ""):
+                raise Untrusted(f"its certificate is not trusted: {why}") from None
             raise Unreachable(f"{method} {path}: {error}") from None
 
     async def post(self, path: str, value: Any) -> Answer:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from runner.simulate.bench import STALL, Bench, Case, CaseFailed, CaseSkipped
 from runner.simulate.cases.admission import ADMISSION
@@ -20,10 +20,10 @@ from runner.simulate.cases.chat import CHAT
 from runner.simulate.cases.lifetime import LIFETIME
 from runner.simulate.cases.questions import QUESTIONS
 from runner.simulate.cases.starting import STARTING
-from runner.simulate.client import Client, Unreachable
+from runner.simulate.client import SYSTEM, Trust, Unreachable
 from runner.simulate.controller import Controller
 from runner.simulate.decode import shown
-from runner.simulate.run import answers_of, ledger_for
+from runner.simulate.run import answers_of, ledger_for, reached
 from runner.simulate.server import Server, ServerError
 from runner.simulate.starts import Asking
 
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 CASES: tuple[Case, ...] = (*STARTING, *ADMISSION, *CHAT, *CALLBACKS, *QUESTIONS, *LIFETIME)
 
 _AT_ONCE = 8
+_SERVERS = 4
+"""Servers of our own that run side by side: most cases wait for something, and do not compute."""
 _LONGEST = 120.0
+
+Played: TypeAlias = tuple[Case, str]
+"""A case in a dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,80 +57,103 @@ class CaseOutcome:
                 "seconds": round(self.seconds, 3)}  # fmt: skip
 
 
+Tell: TypeAlias = Callable[[Played, CaseOutcome], None]
+
+
 class Suite:
     """Plays cases. `make_server` gives a server with the settings it is asked for, or None to use the one at `url`."""
 
     def __init__(
-        self, plan: Plan, make_server: Callable[[tuple[str, ...]], Server | None], url: str = "", key: str = ""
-    ) -> None:
+        self, plan: Plan, make_server: Callable[[tuple[str, ...]], Server | None], url: str = "", key: str = "",
+        trust: Trust = SYSTEM,
+    ) -> None:  # fmt: skip
         self._plan = plan
         self._make_server = make_server
         self._url = url
         self._key = key
+        self._trust = trust
 
     async def run(
         self, dialects: Sequence[str], globs: Sequence[str], tell: Callable[[CaseOutcome], None]
     ) -> list[CaseOutcome]:
         """Every chosen case in every chosen dialect, told in the order of the table."""
         chosen = [case for case in CASES if not globs or any(fnmatch.fnmatch(case.name, glob) for glob in globs)]
-        outcomes: list[CaseOutcome] = []
-        for settings in dict.fromkeys(case.settings for case in chosen):
-            cases = [(case, dialect) for case in chosen if case.settings == settings
-                     for dialect in case.dialects if dialect in dialects]  # fmt: skip
-            if cases:
-                outcomes += await self._with_settings(settings, cases, tell)
-        return outcomes
+        plays = [(case, dialect) for case in chosen for dialect in case.dialects if dialect in dialects]
+        coming = {play: asyncio.get_running_loop().create_future() for play in plays}
+        slots = asyncio.Semaphore(1 if self._url else _SERVERS)
+        lanes = [asyncio.ensure_future(self._lane(settings, lane, coming, slots))
+                 for settings, lane in self._lanes(plays)]  # fmt: skip
+        try:
+            outcomes = []
+            for play in plays:
+                outcomes.append(await coming[play])
+                tell(outcomes[-1])
+            return outcomes
+        finally:
+            for task in lanes:
+                task.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+            for future in coming.values():
+                _ = future.cancel() or future.exception()  # one was raised; that of the others is the same
 
-    async def _with_settings(
-        self, settings: tuple[str, ...], cases: list[tuple[Case, str]], tell: Callable[[CaseOutcome], None]
-    ) -> list[CaseOutcome]:
+    def _lanes(self, plays: Sequence[Played]) -> list[tuple[tuple[str, ...], list[Played]]]:
+        """What shares a server. Where servers cost us nothing but time, what must be alone gets one by dialect."""
+        lanes: dict[tuple[tuple[str, ...], str], list[Played]] = {}
+        for case, dialect in plays:
+            own = dialect if case.alone and not self._url else ""
+            lanes.setdefault((case.settings, own), []).append((case, dialect))
+        return [(settings, lane) for (settings, _), lane in lanes.items()]
+
+    async def _lane(
+        self,
+        settings: tuple[str, ...],
+        plays: Sequence[Played],
+        coming: Mapping[Played, asyncio.Future[CaseOutcome]],
+        slots: asyncio.Semaphore,
+    ) -> None:
+        def tell(play: Played, outcome: CaseOutcome) -> None:
+            coming[play].set_result(outcome)
+
+        try:
+            async with slots:
+                await self._with_settings(settings, plays, tell)
+        except Exception as error:  # whoever waits for the outcome hears of it
+            for play in plays:
+                if not coming[play].done():
+                    coming[play].set_exception(error)
+
+    async def _with_settings(self, settings: tuple[str, ...], plays: Sequence[Played], tell: Tell) -> None:
         """The cases that share one server. One that does not start with special settings fails just them."""
         server = self._make_server(settings)
         if server is None and settings:
-            why = f"needs a server of its own with {' '.join(settings)}"
-            return _all(cases, "skipped", why, tell)
+            _all(plays, "skipped", f"needs a server of its own with {' '.join(settings)}", tell)
+            return
         try:
             async with AsyncExitStack() as stack:
                 if server is not None:
                     await stack.enter_async_context(server)
-                return await self._play(server, cases, tell, stack)
+                await self._play(server, plays, tell, stack)
         except ServerError as error:
             if not settings:
                 raise
-            return _all(cases, "failed", f"{error}: {shown(error.tail)}", tell)
+            _all(plays, "failed", f"{error}: {shown(error.tail)}", tell)
 
-    async def _play(
-        self,
-        server: Server | None,
-        cases: list[tuple[Case, str]],
-        tell: Callable[[CaseOutcome], None],
-        stack: AsyncExitStack,
-    ) -> list[CaseOutcome]:
-        client = Client(server.url, server.key) if server is not None else Client(self._url, self._key)
-        stack.push_async_callback(client.aclose)
+    async def _play(self, server: Server | None, plays: Sequence[Played], tell: Tell, stack: AsyncExitStack) -> None:
+        client = await stack.enter_async_context(reached(server, self._url, self._key, self._trust))
         await client.send("GET", "/health")
         ledger = ledger_for(self._plan, keep=True, key=client.key)
         controller = await stack.enter_async_context(Controller(ledger, answers_of(self._plan), stall=STALL))
-        slots, whole = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_AT_ONCE)
         asking = Asking(self._plan, ("single-sample",), seed=time.time_ns())
 
-        def bench() -> Bench:
-            return Bench(self._plan, client, controller, ledger, asking, server)
-
-        async def one(case: Case, dialect: str) -> CaseOutcome:
+        async def one(play: Played) -> None:
             async with slots:
-                return await played(case, dialect, bench())
+                tell(play, await played(*play, Bench(self._plan, client, controller, ledger, asking, server)))
 
-        together = [asyncio.ensure_future(one(*each)) for each in cases if not each[0].alone]
-        outcomes = []
-        for task in together:
-            outcomes.append(await task)
-            tell(outcomes[-1])
-        for case, dialect in (each for each in cases if each[0].alone):
-            async with whole:
-                outcomes.append(await played(case, dialect, bench()))
-            tell(outcomes[-1])
-        return outcomes
+        await asyncio.gather(*(one(play) for play in plays if not play[0].alone))
+        for play in plays:
+            if play[0].alone:
+                await one(play)
 
 
 async def played(case: Case, dialect: str, bench: Bench) -> CaseOutcome:
@@ -156,10 +184,6 @@ async def played(case: Case, dialect: str, bench: Bench) -> CaseOutcome:
     return ended("ok")
 
 
-def _all(
-    cases: list[tuple[Case, str]], result: str, reason: str, tell: Callable[[CaseOutcome], None]
-) -> list[CaseOutcome]:
-    outcomes = [CaseOutcome(case, dialect, result, reason) for case, dialect in cases]
-    for outcome in outcomes:
-        tell(outcome)
-    return outcomes
+def _all(plays: Sequence[Played], result: str, reason: str, tell: Tell) -> None:
+    for case, dialect in plays:
+        tell((case, dialect), CaseOutcome(case, dialect, result, reason))

@@ -278,6 +278,8 @@ class Controller:
         took = self._wrong.callback(connection, str(fault), to_json(self._ack(history)))
         if took.wait is not None:
             self._ledger.asked_to_wait(history, channel, took.wait)
+        if took.final:
+            self._ledger.closed(history, channel)
         if took.acknowledged:
             self._ledger.acknowledged(history, channel)
 

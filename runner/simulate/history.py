@@ -40,6 +40,8 @@ class Channel:
     tries: int = 0
     acknowledged: float | None = None
     """When an acknowledgement was sent that nothing kept from arriving."""
+    closed: bool = False
+    """It was answered with what may end it, though it is no acknowledgement."""
     not_before: float = 0.0
     """What we asked for with Retry-After, on the ledger's clock."""
     last_at: float = 0.0
@@ -95,6 +97,14 @@ class History:
     @property
     def accepted(self) -> bool:
         return 200 <= self.status < 300
+
+    @property
+    def owed(self) -> bool:
+        """A callback came that was not acknowledged, and whose sender has every reason to send it again."""
+        if self.cancelled is not None:
+            return False
+        return any(each.first is not None and each.acknowledged is None and not each.closed
+                   for each in self.channels.values())  # fmt: skip
 
     def next_fault(self, what: str) -> str | None:
         planned = self.script.get(what)

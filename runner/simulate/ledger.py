@@ -112,11 +112,15 @@ class Ledger:
             history.status, history.answer, history.answered = status, body, self.now()
         return 0.0
 
-    def killed(self) -> None:
-        """The server was killed on purpose: what was under way may be repeated, and once more asked for."""
+    def killed(self) -> int:
+        """The server was killed on purpose: what was under way may be repeated, and once more asked for.
+
+        Returns how many rollouts were accepted and had no verdict.
+        """
         for history in self.histories.values():
             if history.posted is not None:
                 history.excused = True
+        return len(self.unfinished())
 
     # chat
 
@@ -177,6 +181,10 @@ class Ledger:
         channel = history.channels[kind]
         if channel.acknowledged is None:
             channel.acknowledged = self.now()
+
+    def closed(self, history: History, kind: str) -> None:
+        """The server has no reason to send a callback again: it was refused for good, or may pass for acknowledged."""
+        history.channels[kind].closed = True
 
     def asked_to_wait(self, history: History, kind: str, seconds: float) -> None:
         """A callback was answered 429 with this Retry-After."""

@@ -37,6 +37,8 @@ class LoadOptions:
     seed: int = 0
     quiet: float = 0.5
     """Seconds at the end in which a server may still contradict itself."""
+    settle: float = 10.0
+    """Seconds at the end, and no more than patience, for callbacks that were refused to come again."""
 
 
 class Load:
@@ -55,6 +57,8 @@ class Load:
         self._slots = asyncio.Semaphore(options.concurrency)
         self.played: list[History] = []
         self.counts: Counter[str] = Counter()
+        self.notes: list[str] = []
+        """What the report should say of how it was done."""
         self.began = self.ended = 0.0
         self.stopped = False
         self.last_trouble = ""
@@ -70,6 +74,7 @@ class Load:
         await self._post(groups, self._options.rollouts, self._options.duration, measured=True)
         await self._drain()
         self.ended = max((each.verdict_at or 0.0 for each in self.played), default=0.0) or self._ledger.now()
+        await self._settle()
         await asyncio.sleep(self._options.quiet)
         await self._ask_around()
 
@@ -82,6 +87,14 @@ class Load:
     async def _drain(self) -> None:
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+    async def _settle(self) -> None:
+        """Wait for what is still owed: a server that contradicts itself does so when it tries again."""
+        end = self._ledger.now() + min(self._options.settle, self._options.patience)
+        owed = [each for each in self.played if each.owed]
+        while owed and not self.stopped and self._ledger.now() < end:
+            await asyncio.sleep(0.02)
+            owed = [each for each in owed if each.owed]
 
     async def _post(self, groups: object, most: int | None, seconds: float | None, *, measured: bool) -> None:
         count, begun = 0, self._ledger.now()

@@ -22,10 +22,11 @@ _WAIT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What a fault left: whether an acknowledgement went out whole, and how long to stay away."""
+    """What a fault left: whether an acknowledgement went out whole, how long to stay away, whether it may be final."""
 
     acknowledged: bool = False
     wait: float | None = None
+    final: bool = False
 
 
 class Misbehaviour:
@@ -55,7 +56,7 @@ class Misbehaviour:
             _end(connection, reset=True)
         else:
             connection.finish(response(int(how), b'{"detail":"a fault that was asked for"}'))
-        return Took()
+        return Took(final=how not in ("stall", "reset") and int(how) < 500)
 
     def _acknowledge(self, connection: Connection, how: str, ack: bytes) -> Took:
         if how == "drop":
@@ -65,14 +66,14 @@ class Misbehaviour:
             connection.timer = asyncio.get_running_loop().call_later(_LATE, connection.finish, response(200, ack))
         elif how == "huge":
             connection.finish(response(200, b"x" * _HUGE, "text/plain"))
-            return Took()  # a server may well give up on it
+            return Took(final=True)  # a server may well give up on it
         elif how == "html":
             connection.finish(response(200, _PAGE, "text/html"))
         elif how == "empty":
             connection.finish(response(200, b""))
         else:
             connection.finish(response(int(how), b""))
-        return Took(acknowledged=how != "late")
+        return Took(acknowledged=how != "late", final=True)
 
     def chat(self, connection: Connection, fault: str, *, stream: bool) -> None:
         """Answer a chat call wrongly."""

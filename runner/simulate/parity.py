@@ -15,7 +15,7 @@ from runner.records.rollout import Outcome
 from runner.runtime.rollout import run_rollout
 from runner.simulate.answers import Answers
 from runner.simulate.callbacks import samples_of
-from runner.simulate.client import Client
+from runner.simulate.client import Client, Trust
 from runner.simulate.controller import Controller
 from runner.simulate.decode import shown
 from runner.simulate.history import History
@@ -70,9 +70,9 @@ class _Answering:
 
 
 async def compare_rows(
-    plan: Plan, answers: Answers, where: tuple[Server | None, str, str], dialects: Sequence[str], most: int
+    plan: Plan, answers: Answers, where: tuple[Server | None, str, str, Trust], dialects: Sequence[str], most: int
 ) -> list[Compared]:
-    """The first `most` rows, each in every dialect. `where` is the server, or the URL and key of one."""
+    """The first `most` rows, each in every dialect. `where` is the server, or the URL and key of one, and its trust."""
     ledger = ledger_for(plan, keep=True)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(reached(*where))

@@ -32,7 +32,10 @@ def _head(facts: Mapping[str, Any], style: Style) -> list[str]:
     gap = " " * max(2, style.width - 4 - len(f"{facts['name']}  {size}") - len(verdict))
     lines = [f"{_INDENT}{style.bold(facts['name'])}  {style.dim(size)}{gap}{paint(verdict)}"]
     lines.append(f"{_INDENT}{style.dim(facts['server'] + '  ·  ' + ', '.join(facts['dialects']))}")
-    return lines
+    notes = list(facts["notes"])
+    if owed := facts["rollouts"]["unacknowledged"]:
+        notes.append(f"callbacks of {_many(owed, 'rollout')} were refused and did not come again in time")
+    return lines + [_INDENT + style.warn(part) for note in notes for part in _wrapped(note, style.width - 4)]
 
 
 def _verdict(facts: Mapping[str, Any], style: Style) -> tuple[str, Any]:

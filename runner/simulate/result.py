@@ -53,7 +53,9 @@ def measured(
             "verdicts": len(verdicts),
             "cancelled": sum(each.cancelled is not None and each.verdict is None for each in played),
             "missing": sum(_missing(each) for each in played),
+            "unacknowledged": sum(each.owed for each in played),
         },
+        "notes": load.notes,
         "seconds": round(seconds, 3),
         "rollouts_per_second": round(len(verdicts) / seconds, 2),
         "latency": {

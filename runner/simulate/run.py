@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.simulate.answers import Answers, Asked, Fixed
-from runner.simulate.client import Client
+from runner.simulate.client import SYSTEM, Client, Trust
 from runner.simulate.controller import Controller
 from runner.simulate.faults import Faults, Spell
 from runner.simulate.ledger import Ledger
 from runner.simulate.load import Load, LoadOptions
 from runner.simulate.result import Result, measured
 from runner.simulate.server import Server
-from runner.simulate.starts import DIALECTS, Asking
+from runner.simulate.starts import DIALECTS, Asking, fitting
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
@@ -54,10 +54,17 @@ def ledger_for(plan: Plan, *, keep: bool = False, key: str = "") -> Ledger:
     return Ledger(keep=keep, one_conversation=agent in (None, "chat", "tools"), tools=tools, secrets=[key])
 
 
+_OURS = Trust(insecure=True)
+
+
 @asynccontextmanager
-async def reached(server: Server | None, url: str, key: str) -> AsyncIterator[Client]:
+async def reached(server: Server | None, url: str, key: str, trust: Trust = SYSTEM) -> AsyncIterator[Client]:
     """A client of the server under test: ours, or the one at `url`."""
-    client = Client(server.url, server.key) if server is not None else Client(url, key)
+    if server is not None:
+        # We have started it ourselves on this machine: its certificate tells us nothing, unless somebody wants it to.
+        client = Client(server.url, server.key, trust=trust if trust.ca is not None else _OURS)
+    else:
+        client = Client(url, key, trust=trust)
     try:
         yield client
     finally:
@@ -68,13 +75,14 @@ class Simulation:
     """One simulation. `server` is ours, or None with the `url` (and `key`) of one that runs."""
 
     def __init__(
-        self, plan: Plan, options: Options, answers: Answers, server: Server | None, url: str = "", key: str = ""
-    ) -> None:
+        self, plan: Plan, options: Options, answers: Answers, server: Server | None, url: str = "", key: str = "",
+        trust: Trust = SYSTEM,
+    ) -> None:  # fmt: skip
         self._plan = plan
         self._options = options
         self._answers = answers
         self._server = server
-        self._address = (url, key)
+        self._address = (url, key, trust)
         self.load: Load | None = None
         self.interrupted = False
 
@@ -97,8 +105,7 @@ class Simulation:
                 Controller(ledger, self._answers, faults=faults, token_ids=options.token_ids, stall=options.stall)
             )
             self.load = load = Load(options.load, ledger, client, controller.url, faults)
-            asking = Asking(self._plan, options.dialects, group_size=options.group_size, seed=options.load.seed,
-                            anew=self._server is None)  # fmt: skip
+            asking = self._asking(load)
             events = [asyncio.ensure_future(event) for event in self._events(controller, ledger, load, tell)]
             try:
                 await load.run(asking)
@@ -109,6 +116,17 @@ class Simulation:
             self._raise_first(events)
             ledger.close()
             return measured(self._plan.name, options.dialects, client.url, ledger, load, controller, self.interrupted)
+
+    def _asking(self, load: Load) -> Asking:
+        """What is asked for. Groups shrink where there would be none for some dialect, and the report says so."""
+        options, rollouts = self._options, self._options.load.rollouts
+        size = fitting(options.group_size, rollouts, len(options.dialects))
+        if rollouts is not None and rollouts < len(options.dialects):
+            without = " and ".join(options.dialects[rollouts:])
+            load.notes.append(f"nothing was asked in {without}: so few rollouts cannot speak every dialect")
+        elif size < options.group_size:
+            load.notes.append(f"groups of {size}, not {options.group_size}, so that each dialect gets some")
+        return Asking(self._plan, options.dialects, group_size=size, seed=options.load.seed, anew=self._server is None)
 
     @staticmethod
     def _raise_first(events: Sequence[asyncio.Future[None]]) -> None:
@@ -126,7 +144,7 @@ class Simulation:
 
     async def _kill(self, server: Server, ledger: Ledger, after: float, load: Load) -> None:
         await asyncio.sleep(after)
-        ledger.killed()
+        load.counts["under way at kill -9"] += ledger.killed()
         try:
             await server.kill()
             await server.restart()

@@ -105,6 +105,11 @@ def _rollout(ask: Ask, base: str) -> dict[str, Any]:
     return body
 
 
+def fitting(group_size: int, rollouts: int | None, dialects: int) -> int:
+    """The size of groups with which each dialect gets one, if so many rollouts can give that."""
+    return group_size if rollouts is None else min(group_size, max(1, rollouts // dialects))
+
+
 class Asking:
     """Makes `Ask`s from a plan's rows, without end, in groups: the attempts of a row stand together.
 

@@ -2,6 +2,7 @@
 
 StoreError
 ├── RunLocked     another process is working in the run
+├── Unusable      the file is lost: no later try will succeed
 └── NoRoom        the disk is full: the run is incomplete, and whole
 """
 
@@ -25,6 +26,10 @@ class RunLocked(StoreError):
     def __init__(self, message: str, hint: str = "", pid: int | None = None) -> None:
         super().__init__(message, hint)
         self.pid = pid
+
+
+class Unusable(StoreError):
+    """A file that is damaged, replaced, closed or none of ours: it takes nothing any more, however often one tries."""
 
 
 class NoRoom(StoreError):

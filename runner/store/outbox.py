@@ -21,9 +21,9 @@ from runner.store.errors import StoreError
 from runner.store.outbox_records import Accepted, Delivery, Known, Owed, Unfinished, Verdict
 from runner.store.outbox_tables import begin, connect, connect_reader, explain
 from runner.store.outbox_writer import Writer
-from runner.store.outbox_writing import SWEPT_AT_ONCE, Contradiction, Kind, Task, digest
+from runner.store.outbox_writing import SWEPT_AT_ONCE, Contradiction, Kind, Task, Withdrawn, digest
 
-__all__ = ["Accepted", "Contradiction", "Delivery", "Known", "Outbox", "Owed", "Unfinished", "Verdict"]
+__all__ = ["Accepted", "Contradiction", "Delivery", "Known", "Outbox", "Owed", "Unfinished", "Verdict", "Withdrawn"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,8 @@ class Outbox:
     """Open it with `open`, use it from one event loop, and close it.
 
     Every method raises `StoreError` when the file cannot be read or written (`NoRoom` when the disk is full); nothing
-    of that call is stored then, and the next one may succeed. `Contradiction`: the rollout's state forbids the call.
+    of that call is stored then, and the next one may succeed. `Contradiction`: the rollout's state forbids the call;
+    `Withdrawn`: because it was cancelled.
     """
 
     def __init__(self, path: Path, writer: Writer, reader: sqlite3.Connection, worker: int | None) -> None:
@@ -102,15 +103,16 @@ class Outbox:
         stop_reason, message = _storable(verdict.stop_reason), _storable(verdict.message)
         values = (attempt_id, time.time(), verdict.status, stop_reason, verdict.reward, message, outcome)
         size = len(outcome or b"") + _size(owed)
-        settled = self._writer.play(Task(Kind.SETTLE, attempt_id, values, _rows(attempt_id, owed), size))
-        if not release:
-            await settled
-            return
-        released = self._writer.play(Task(Kind.RELEASE, attempt_id, ()))  # in the same commit, as a rule
-        await asyncio.wait({settled, released})
-        for trouble in (settled.exception(), released.exception()):
-            if trouble is not None:
-                raise trouble
+        rows = _rows(attempt_id, owed)
+        await self._writer.play(Task(Kind.SETTLE, attempt_id, values, rows, size, release=release))
+
+    async def cancel(self, attempt_ids: Sequence[str]) -> None:
+        """Whichever of these has no verdict yet gets none but that it was cancelled, whoever settles it. One write."""
+        await self._writer.play(Task(Kind.CANCEL, "", (json.dumps(attempt_ids),)))
+
+    async def withdraw(self, attempt_ids: Sequence[str]) -> None:
+        """Settle these, of which nothing was said, as cancelled in one write; they give up their keys."""
+        await self._writer.play(Task(Kind.WITHDRAW, "", (json.dumps(attempt_ids), time.time())))
 
     async def acknowledged(self, attempt_id: str, channel: str, status: int) -> None:
         """A callback was taken: its body and bearer are erased."""
@@ -147,6 +149,10 @@ class Outbox:
     async def unfinished(self) -> list[Unfinished]:
         """The rollouts without a verdict, in order of acceptance."""
         return await self._read(reading.unfinished, self._worker)
+
+    async def to_cancel(self) -> list[str]:
+        """The attempts that shall be cancelled and have no verdict yet."""
+        return await self._read(reading.to_cancel, self._worker)
 
     async def owing(self, *, bodies: bool = True) -> list[Delivery]:
         """The callbacks nobody has acknowledged, in the order they came to be owed; if told so, with empty bodies."""

@@ -13,12 +13,18 @@ _PHASES: tuple[Phase, ...] = ("accepted", "held", "settled")
 
 _KNOWN = """
     SELECT attempt_id, rollout_id, worker, phase, status, stop_reason, reward, message,
-        (SELECT count(*) FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1)
+        (SELECT count(*) FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1),
+        EXISTS (SELECT 1 FROM cancels WHERE cancels.number = rollouts.number)
     FROM rollouts
 """
 _UNFINISHED = """
-    SELECT attempt_id, rollout_id, dialect, keys, request, accepted_at, worker, record
+    SELECT attempt_id, rollout_id, dialect, keys, request, accepted_at, worker, record,
+        EXISTS (SELECT 1 FROM cancels WHERE cancels.number = rollouts.number)
     FROM rollouts WHERE phase < 2 AND (?1 IS NULL OR worker = ?1) ORDER BY number
+"""
+_TO_CANCEL = """
+    SELECT r.attempt_id FROM cancels c CROSS JOIN rollouts r ON r.number = c.number
+    WHERE r.phase < 2 AND (?1 IS NULL OR r.worker = ?1)
 """
 _OWING = """
     SELECT r.attempt_id, r.rollout_id, o.channel, o.place, o.url, o.body, o.bearer, o.tries, o.first_at, o.next_at,
@@ -45,6 +51,11 @@ _OWED_COUNTS = """
 def unfinished(connection: sqlite3.Connection, worker: int | None) -> list[Unfinished]:
     """Every rollout without a verdict, in order of acceptance."""
     return [_unfinished(*row) for row in connection.execute(_UNFINISHED, (worker,))]
+
+
+def to_cancel(connection: sqlite3.Connection, worker: int | None) -> list[str]:
+    """The attempts that shall be cancelled and have no verdict yet."""
+    return [str(row[0]) for row in connection.execute(_TO_CANCEL, (worker,))]
 
 
 def owing(connection: sqlite3.Connection, worker: int | None) -> list[Delivery]:
@@ -119,10 +130,11 @@ def _text(stored: bytes) -> str:
 
 
 def _unfinished(
-    attempt_id: str, rollout_id: bytes, dialect: str, keys: str, request: bytes, at: float, worker: int, left: Any
+    attempt_id: str, rollout_id: bytes, dialect: str, keys: str, request: bytes, at: float, worker: int, *rest: Any
 ) -> Unfinished:
+    left, cancelled = rest
     accepted = Accepted(attempt_id, _text(rollout_id), dialect, tuple(json.loads(keys)), request, at, worker)
-    return Unfinished(accepted, left)
+    return Unfinished(accepted, left, bool(cancelled))
 
 
 def _delivery(
@@ -134,6 +146,7 @@ def _delivery(
 
 
 def _known(attempt_id: str, rollout_id: bytes, worker: int, phase: int, *rest: Any) -> Known:
-    status, stop_reason, reward, message, undelivered = rest
+    status, stop_reason, reward, message, undelivered, cancelled = rest
     verdict = None if status is None else Verdict(status, stop_reason, reward, message)
-    return Known(attempt_id, _text(rollout_id), worker, _PHASES[phase], verdict, undelivered)
+    known = attempt_id, _text(rollout_id), worker, _PHASES[phase], verdict, undelivered
+    return Known(*known, cancelled=verdict is None and bool(cancelled))

@@ -46,10 +46,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An accepted rollout without a verdict. `left` is what its agent left, if it had ended: only grade it then."""
+    """An accepted rollout without a verdict. `left` is what its agent left, if it had ended: only grade it then.
+
+    `cancelled`: its controller has cancelled it, and no other verdict may be stored.
+    """
 
     accepted: Accepted
     left: bytes | None
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an attempt. `undelivered` counts its callbacks that nobody has acknowledged."""
+    """What is known of an attempt. `undelivered` counts its callbacks that nobody has acknowledged.
+
+    `cancelled`: it has no verdict yet, and can have no other than that it was cancelled.
+    """
 
     attempt_id: str
     rollout_id: str
@@ -77,3 +84,4 @@ class Known:
     phase: Phase
     verdict: Verdict | None
     undelivered: int
+    cancelled: bool = False

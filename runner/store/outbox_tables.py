@@ -11,7 +11,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from runner.store.errors import NoRoom, StoreError, not_written
+from runner.store.errors import NoRoom, StoreError, Unusable, not_written
 
 APPLICATION = 0x4F534D52
 """Marks the file as ours (`PRAGMA application_id`)."""
@@ -66,6 +66,8 @@ MIGRATIONS = (
     );
     CREATE INDEX owed_open ON owed (number) WHERE state <> 1;
     """,
+    # 2: rollouts that shall be cancelled and have no verdict yet. Whoever holds one reads it here, after a restart too.
+    "CREATE TABLE cancels (number INTEGER PRIMARY KEY)",
 )
 
 
@@ -125,9 +127,9 @@ def explain(path: Path, error: sqlite3.Error) -> StoreError:
     if is_busy(error):
         return StoreError(f"{path}: another process keeps it locked", f"end that process, or {_OTHER}")
     if code == sqlite3.SQLITE_NOTADB:
-        return StoreError(f"{path}: is not a database", _OTHER)
+        return Unusable(f"{path}: is not a database", _OTHER)
     if code == sqlite3.SQLITE_CORRUPT:
-        return StoreError(f"{path}: is damaged: {error}", f"move it away or {_OTHER}; its rollouts are lost")
+        return Unusable(f"{path}: is damaged: {error}", f"move it away or {_OTHER}; its rollouts are lost")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return StoreError(f"{path}: cannot be written: {error}", f"make the file and its folder writable, or {_OTHER}")
     return StoreError(f"{path}: {error}")
@@ -188,6 +190,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path}: its disk does not do write-ahead logging", "set `[serve] state` to a local disk")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")  # what undoes half a statement: else a file for each commit
     connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     if outdated:

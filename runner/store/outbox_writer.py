@@ -17,7 +17,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any, TypeAlias
 
-from runner.store.errors import NoRoom, StoreError
+from runner.store.errors import NoRoom, StoreError, Unusable
 from runner.store.outbox_tables import begin, explain, is_busy
 from runner.store.outbox_writing import Contradiction, Kind, Task, write
 
@@ -54,7 +54,7 @@ class Writer:
         """Have a task written some time soon. Raises `StoreError` if the outbox is closed."""
         with self._wake:
             if self._closing:
-                raise StoreError(f"{self._path}: the outbox is closed")
+                raise Unusable(f"{self._path}: the outbox is closed")
             self._waiting.append(task)
             told, self._told = self._told, True
         if told:
@@ -147,7 +147,7 @@ class Writer:
     def _check_there(self) -> None:
         """A file that was deleted under us still takes writes, and nobody will ever read them."""
         if self._lost is None and _identity(self._path) != self._identity:
-            self._lost = StoreError(
+            self._lost = Unusable(
                 f"{self._path}: was deleted or replaced while it was in use; what it held is lost",
                 "start the server again: it makes a new file",
             )

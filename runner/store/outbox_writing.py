@@ -39,12 +39,16 @@ class Kind(IntEnum):
     SWEEP = 7
     ADOPT = 8
     TIDY = 9
-    RELEASE = 10
+    CANCEL = 10
+    WITHDRAW = 11
 
 
 @dataclass(slots=True)
 class Task:
-    """One thing to write. `values` is a row for the kind's statement, `more` the rows that go with it (keys, owed)."""
+    """One thing to write. `values` is a row for the kind's statement, `more` the rows that go with it (keys, owed).
+
+    `release`: of a verdict, that the rollout gives up its keys.
+    """
 
     kind: Kind
     attempt_id: str
@@ -52,10 +56,15 @@ class Task:
     more: Sequence[Values] = ()
     size: int = 0
     done: Future[Any] | None = None
+    release: bool = False
 
 
 class Contradiction(StoreError):
     """A rollout that does not allow what was asked: its verdict stands, or it is unknown."""
+
+
+class Withdrawn(Contradiction):
+    """Its controller has cancelled it: no other verdict than that is stored."""
 
 
 class Unclear(Exception):
@@ -75,8 +84,10 @@ def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> 
         _end(connection, kind, tasks)
     elif kind is Kind.ERASE:
         _erase(connection, tasks)
-    elif kind is Kind.RELEASE:
-        _release(connection, tasks)
+    elif kind is Kind.CANCEL:
+        _cancel(connection, tasks)
+    elif kind is Kind.WITHDRAW:
+        _withdraw(connection, tasks)
     elif kind is Kind.SWEEP:
         return [_sweep(connection, task.values[0]) for task in tasks]
     elif kind is Kind.ADOPT:
@@ -124,15 +135,16 @@ _OWE = (
     " SELECT r.number, 0, v.column2, v.column3, v.column4, v.column5, v.column6, v.column6 FROM",
     "CROSS JOIN rollouts r ON r.attempt_id = v.column1",
 )
+_NOT_CANCELLED = "NOT EXISTS (SELECT 1 FROM cancels WHERE cancels.number = rollouts.number)"
 _ENDS = {
     Kind.HOLD: (
         "UPDATE rollouts SET phase = 1, record = v.column2 FROM",
-        "WHERE attempt_id = v.column1 AND phase = 0",
+        f"WHERE attempt_id = v.column1 AND phase = 0 AND {_NOT_CANCELLED}",
     ),
     Kind.SETTLE: (
         "UPDATE rollouts SET phase = 2, settled_at = v.column2, status = v.column3, stop_reason = v.column4,"
         " reward = v.column5, message = v.column6, record = v.column7, request = NULL FROM",
-        "WHERE attempt_id = v.column1 AND phase < 2",
+        f"WHERE attempt_id = v.column1 AND phase < 2 AND (v.column3 = 'cancelled' OR {_NOT_CANCELLED})",
     ),
 }
 _THAT_ONE = "number = (SELECT number FROM rollouts WHERE attempt_id = v.column1) AND owed.channel = v.column2"
@@ -159,6 +171,18 @@ _ADOPT = "UPDATE rollouts SET worker = worker % ?1 WHERE worker >= ?1"
 _SWEEPABLE = (
     "SELECT json_group_array(number) FROM (SELECT number FROM rollouts WHERE phase = 2 AND settled_at < ?"
     " AND NOT EXISTS (SELECT 1 FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1) LIMIT ?)"
+)
+_CANCEL = (
+    "INSERT OR IGNORE INTO cancels (number) SELECT number FROM rollouts"
+    " WHERE attempt_id IN (SELECT value FROM json_each(?)) AND phase < 2"
+)
+_WITHDRAW = (
+    "UPDATE rollouts SET phase = 2, settled_at = ?2, status = 'cancelled', stop_reason = 'cancelled',"
+    " message = 'cancelled', request = NULL WHERE attempt_id IN (SELECT value FROM json_each(?1)) AND phase = 0"
+)
+_CANCELLED = (
+    "DELETE FROM cancels WHERE number IN"
+    " (SELECT number FROM rollouts WHERE attempt_id IN (SELECT value FROM json_each(?)))"
 )
 _ERASABLE = (
     "SELECT json_group_array(number) FROM rollouts WHERE phase = 0 AND attempt_id IN (SELECT value FROM json_each(?))"
@@ -196,16 +220,22 @@ def _end(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> N
     if _run(connection, _ENDS[kind], [task.values for task in tasks]) < len(tasks):
         if len(tasks) > 1:
             raise Unclear
-        raise _why_not(connection, tasks[0].attempt_id)
+        raise _why_not(connection, tasks[0])
     owed = [row for task in tasks for row in task.more]
     if owed:
         _run(connection, _OWE, owed)
+    if kind is Kind.SETTLE:
+        _forget_cancels(connection, [task.attempt_id for task in tasks if task.values[2] == "cancelled"])
+        _release(connection, [task.attempt_id for task in tasks if task.release])
 
 
-def _why_not(connection: sqlite3.Connection, attempt_id: str) -> Contradiction:
+def _why_not(connection: sqlite3.Connection, task: Task) -> Contradiction:
+    attempt_id = task.attempt_id
     found = connection.execute("SELECT phase FROM rollouts WHERE attempt_id = ?", (attempt_id,)).fetchone()
     if found is None:
         return Contradiction(f"attempt {attempt_id}: was never accepted")
+    if found[0] == 0 or (found[0] == 1 and task.kind is Kind.SETTLE):
+        return Withdrawn(f"attempt {attempt_id}: its controller has cancelled it")
     return Contradiction(
         f"attempt {attempt_id}: " + ("its agent ended before" if found[0] == 1 else "its verdict stands")
     )
@@ -216,8 +246,28 @@ def _erase(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
     _drop(connection, connection.execute(_ERASABLE, (wanted,)).fetchone()[0])
 
 
-def _release(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
-    wanted = json.dumps([task.attempt_id for task in tasks])
+def _cancel(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        connection.execute(_CANCEL, task.values)
+
+
+def _withdraw(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        connection.execute(_WITHDRAW, task.values)
+        attempt_ids = json.loads(task.values[0])
+        _forget_cancels(connection, attempt_ids)
+        _release(connection, attempt_ids)
+
+
+def _forget_cancels(connection: sqlite3.Connection, attempt_ids: Sequence[str]) -> None:
+    if attempt_ids:
+        connection.execute(_CANCELLED, (json.dumps(attempt_ids),))
+
+
+def _release(connection: sqlite3.Connection, attempt_ids: Sequence[str]) -> None:
+    if not attempt_ids:
+        return
+    wanted = json.dumps(attempt_ids)
     which = "phase = 2 AND attempt_id IN (SELECT value FROM json_each(?))"
     _lose_keys(connection, which, wanted)
     connection.execute(f"UPDATE rollouts SET keys = '[]' WHERE {which}", (wanted,))
@@ -235,6 +285,7 @@ def _drop(connection: sqlite3.Connection, numbers: str) -> int:
     which = "number IN (SELECT value FROM json_each(?))"
     _lose_keys(connection, which, numbers)
     connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
+    connection.execute(f"DELETE FROM cancels WHERE {which}", (numbers,))
     return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount
 
 

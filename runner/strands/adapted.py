@@ -61,20 +61,51 @@ def plain_tool(value: Any) -> tuple[Any, dict[str, Any] | None]:
 
     if not isinstance(value, DecoratedFunctionTool):
         return value, None
-    function = inspect.unwrap(value)
+    function, spec = inspect.unwrap(value), dict(value.tool_spec)
+    given = _given(function, spec)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def answer_later(*arguments: Any, **keywords: Any) -> Any:
-            return _said(await function(*arguments, **keywords))
+            return _said(await function(*arguments, **keywords, **given(keywords)))
 
-        return answer_later, dict(value.tool_spec)
+        return _seen(answer_later, function, spec), spec
 
     @functools.wraps(function)
     def answer(*arguments: Any, **keywords: Any) -> Any:
-        return _said(function(*arguments, **keywords))
+        return _said(function(*arguments, **keywords, **given(keywords)))
 
-    return answer, dict(value.tool_spec)
+    return _seen(answer, function, spec), spec
+
+
+def _given(function: Any, spec: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What Strands hands to a tool beside what the model wrote: `agent`, and with `context=True` a `ToolContext`."""
+    names = _special(function, spec)
+    if not names:
+        return lambda keywords: {}
+    from runner.strands.tool_context import context_of
+
+    def given(keywords: dict[str, Any]) -> dict[str, Any]:
+        context = context_of(str(spec["name"]), keywords)
+        return {name: context.agent if name == "agent" else context for name in names}
+
+    return given
+
+
+def _special(function: Any, spec: dict[str, Any]) -> list[str]:
+    known = spec["inputSchema"]["json"].get("properties", {})
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.name not in known and each.kind not in variadic]
+
+
+def _seen(made: Any, function: Any, spec: dict[str, Any]) -> Any:
+    """`made` with the parameters that a model may give."""
+    special = _special(function, spec)
+    signature = inspect.signature(function)
+    kept = [each for each in signature.parameters.values() if each.name not in special]
+    made.__signature__ = signature.replace(parameters=kept)
+    return made
 
 
 def manager_from(factory: Callable[[], Any]) -> Any:

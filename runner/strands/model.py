@@ -73,7 +73,7 @@ class OsmosisRolloutModel(LiteLLMModel):
         driver = rollout_ctx.driver
         client = {**self.client_args, **_client(sample_id, rollout_ctx)}
         if driver is not None and not self._through_litellm:
-            return EngineModel(driver, client, self.config)
+            return EngineModel(driver, client, self.config, sample_id)
         if not rollout_ctx.chat_completions_url:
             raise RuntimeError(
                 "the model of this rollout has no address that litellm could ask: leave `through_litellm` out, or give "
@@ -138,13 +138,18 @@ class EngineModel(LiteLLMModel):
     """The policy of one rollout for one agent of Strands; asks `driver`, and remembers what went over the wire."""
 
     def __init__(
-        self, driver: Driver, client_args: dict[str, Any] | None = None, config: Mapping[str, Any] | None = None
+        self,
+        driver: Driver,
+        client_args: dict[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+        sample_id: str = "",
     ) -> None:
         super().__init__(client_args, **{"model_id": MODEL_ID, **(config or {})})
         self.conversation = Conversation()
         self.broken: Exception | None = None
         """A tool's failure after which the rollout cannot go on: the next call raises it."""
         self._driver = driver
+        self._sample_id = sample_id
 
     async def stream(
         self,
@@ -182,7 +187,7 @@ class EngineModel(LiteLLMModel):
             raise self.broken
         try:
             completion = await self._driver.chat(
-                self.conversation.wire(messages, system), tools, self._sampling(choice)
+                self.conversation.wire(messages, system), tools, self._sampling(choice), self._sample_id
             )
         except RolloutError as error:
             known = as_strands(error)

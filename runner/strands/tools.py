@@ -11,6 +11,7 @@ from strands.types.tools import AgentTool
 from runner.records.completion import ToolSpec
 from runner.records.message import ToolCall, text_of
 from runner.strands.model import EngineModel
+from runner.strands.tool_context import calling
 from runner.workflows.workflow import AgentWorkflowContext, Driver
 
 
@@ -47,7 +48,8 @@ class FileTool(AgentTool):
         if arguments is None:
             arguments = json.dumps(tool_use.get("input") or {}, ensure_ascii=False)
         try:
-            answers = await self._driver.call_tools([ToolCall(name, tool_use["name"], arguments)])
+            with calling(tool_use, invocation_state):
+                answers = await self._driver.call_tools([ToolCall(name, tool_use["name"], arguments)])
         except Exception as error:  # Strands would tell the model of it and go on
             if isinstance(model, EngineModel):
                 model.broken = error

@@ -12,6 +12,7 @@ from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider,
 from runner.records.failure import LimitReached, RolloutError
 from runner.records.message import ToolCall, text_of
 from runner.strands.conversation import Conversation
+from runner.strands.guarded import GuardedTool
 from runner.strands.tools import FileTool
 from runner.workflows.blocks import to_chat
 from runner.workflows.workflow import Driver, ToolStatus
@@ -27,6 +28,7 @@ class Watched(HookProvider):
         self._driver = driver
         self._conversation = conversation
         self._began: dict[str, float] = {}
+        self._overdue: set[str] = set()
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """Hear of each call before and after it."""
@@ -41,6 +43,9 @@ class Watched(HookProvider):
             self._began[event.tool_use["toolUseId"]] = perf_counter()
         except RolloutError as error:
             event.cancel_tool = str(error)
+            return
+        if event.selected_tool is not None:
+            event.selected_tool = GuardedTool(event.selected_tool, self._driver.tool_time, self._overdue.add)
 
     def _after(self, event: AfterToolCallEvent[Any]) -> None:
         began = self._began.pop(event.tool_use["toolUseId"], None)
@@ -49,7 +54,12 @@ class Watched(HookProvider):
         (message,) = to_chat({"role": "user", "content": [{"toolResult": event.result}]})
         call = self._call(event.tool_use)
         with suppress(LimitReached):  # too many bad calls: the next turn is refused
-            self._driver.tool_ended(call, _status(event), text_of(message), perf_counter() - began)
+            self._driver.tool_ended(call, self._status(event), text_of(message), perf_counter() - began)
+
+    def _status(self, event: AfterToolCallEvent[Any]) -> ToolStatus:
+        if event.tool_use["toolUseId"] in self._overdue:
+            return "timeout"
+        return _status(event)
 
     def _call(self, use: Any) -> ToolCall:
         name = use.get("toolUseId") or ""

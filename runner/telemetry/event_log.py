@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.records.event import AgentEnded, Event, Logged
-from runner.records.file_name import file_name
+from runner.records.file_name import file_name, segment
 from runner.telemetry.line_writer import LineWriter
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -31,11 +31,16 @@ class EventLog:
     Each line has `ts` (Unix seconds), `event` (its name in snake case) and the event's own fields; a line of
     `ctx.log_event(name, **data)` has that name and those data, where `data.` is put before a key that is one of ours.
     Raises OSError when the folder cannot be made; a disk that fills up later is one warning in the log.
+    Without `stamped` there is no folder of the start: files are `folder/<rollout id>.jsonl`, and a later start goes on
+    with them, as the first generation's `create_app(debug_dir=...)` had it.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    _stamped = True
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time, *, stamped: bool = True) -> None:
         self._clock = clock
-        self.folder = folder / str(int(clock()))
+        self._stamped = stamped
+        self.folder = folder / str(int(clock())) if stamped else folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._writer = LineWriter(self.path, f"event logs in {self.folder} cannot be written")
 
@@ -49,7 +54,8 @@ class EventLog:
 
     def path(self, rollout_id: str) -> Path:
         """The file of a rollout: its id as far as a file's name can hold it, and a mark that keeps ids apart."""
-        return self.folder / f"{file_name(rollout_id)}.jsonl"
+        name = file_name(rollout_id) if self._stamped else segment(rollout_id)
+        return self.folder / f"{name}.jsonl"
 
     def flush(self) -> None:
         """Return when everything that was heard is written."""

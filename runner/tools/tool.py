@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from runner.records.completion import Caller, ToolSpec
 
+if TYPE_CHECKING:
+    from runner.sandboxes.handle import SandboxHandle
+
 ToolStatus: TypeAlias = Literal["ok", "error", "bad_call", "timeout"]
+
+Closer: TypeAlias = Callable[[], Awaitable[None]]
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """What surrounds a call: who asks, and the resources opened for this rollout, by name."""
+    """What surrounds the calls of one rollout: who asks, its resources and its sandboxes by name, and its state.
+
+    A tool is shared by all rollouts: what it must remember between two calls of one (a shell, what can be undone) goes
+    into `state`, under a key of the tool's own name, and is let go by a closer given to `on_close`.
+    """
 
     caller: Caller
     resources: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    sandboxes: Mapping[str, SandboxHandle] = field(default_factory=lambda: _EMPTY)
+    state: dict[str, Any] = field(default_factory=dict)
+    closers: list[Closer] = field(default_factory=list)
+    """What `on_close` was given, in that order."""
+
+    def on_close(self, closer: Closer) -> None:
+        """Have `closer` awaited once when the agent has ended, before its sandboxes stop; the last one given first."""
+        self.closers.append(closer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ class Toolbox:
     async def _result(self, call: ToolCall, scope: ToolScope) -> ToolResult:
         import asyncio
 
+        if call.fault:
+            return ToolResult(sendable(call.fault), "bad_call")
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolResult(self._stranger(call.name), "bad_call")

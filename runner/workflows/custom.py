@@ -6,6 +6,7 @@ config. Each rollout then gets its own instance and its own deep copy of the con
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -16,7 +17,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from runner.diag.refused import refused
 from runner.workflows.ambient import REHEARSAL, RolloutContext
-from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter
+from runner.workflows.configs import places
+from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter, takes_context
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowConfig, AgentWorkflowContext
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -45,8 +47,14 @@ class PreparedWorkflow:
 
     make: Callable[[Any], AgentWorkflow[Any]]
     config: Any = None
+    slots: asyncio.Semaphore | None = None
+    """Places for as many as may run at once, where the config says so."""
 
     def __call__(self) -> AgentWorkflow[Any]:
+        workflow = self._made()
+        return workflow if self.slots is None else SlottedWorkflow(workflow, self.slots)
+
+    def _made(self) -> AgentWorkflow[Any]:
         config = deepcopy(self.config)
         workflow = self.make(config)
         if isinstance(workflow, AgentWorkflow) and not hasattr(
@@ -67,34 +75,67 @@ class FunctionWorkflow(AgentWorkflow[Any]):
         return await self._function(ctx)
 
 
+class SlottedWorkflow(AgentWorkflow[Any]):
+    """A workflow that waits for a place before it runs."""
+
+    def __init__(self, workflow: AgentWorkflow[Any], slots: asyncio.Semaphore) -> None:
+        super().__init__(workflow.config)
+        self._workflow = workflow
+        self._slots = slots
+
+    async def run(self, ctx: AgentWorkflowContext[Any]) -> Any:
+        async with self._slots:
+            return await self._workflow.run(ctx)
+
+
 Adapt: TypeAlias = Callable[[Any, Callable[[], Any]], AgentWorkflow[Any] | None]
 """What a factory made, and a factory that takes nothing, to the workflow that plays it; None: it is none of ours."""
 
 
-def prepare(target: Any, config_table: Mapping[str, Any], adapt: Adapt | None = None) -> PreparedWorkflow:
+def prepare(
+    target: Any, config_table: Mapping[str, Any], adapt: Adapt | None = None, *, made: Any = None
+) -> PreparedWorkflow:
     """The workflow that `target` names, with the config that `config_table` gives.
 
     `target` is a subclass of `AgentWorkflow`, an `async def run(ctx)`, or a function that makes a workflow from the
     config, or from nothing. The type of the config is `X` of `AgentWorkflow[X]`, else the hint of `__init__` (of the
     function: `X` of its `AgentWorkflowContext[X]`, or the hint of its parameter), else `AgentWorkflowConfig`. What the
-    table leaves out comes from the one instance of that type in the module of `target`, if there is one.
+    table leaves out comes from `made`, a config of that type, or from the one there is in the module of `target`.
     A factory may also make what `adapt` knows how to play. Raises `WorkflowMisfit` and `ConfigMisfit`. Makes one
     workflow, to see that it can be made.
     """
-    name = getattr(target, "__name__", type(target).__name__)
+    name = _name(target)
+    make, kind = _maker(target, name)
+    written = _written(target, kind) if made is None or type(made) is not kind else dict(made)
+    return _rehearsed(PreparedWorkflow(make, _config(kind, config_table, written)), name, adapt)
+
+
+def prepare_made(target: Any, config: Any, adapt: Adapt | None = None) -> PreparedWorkflow:
+    """The same with a config that somebody made, or with None. Raises `WorkflowMisfit`."""
+    name = _name(target)
+    return _rehearsed(PreparedWorkflow(_maker(target, name)[0], config), name, adapt)
+
+
+def _name(target: Any) -> str:
+    return str(getattr(target, "__name__", type(target).__name__))
+
+
+def _maker(target: Any, name: str) -> tuple[Callable[[Any], Any], Any]:
+    """What makes a workflow of a config, and the type of that config."""
     if inspect.isclass(target):
-        make, kind = _of_class(target, name)
-    elif isinstance(target, AgentWorkflow):
+        return _of_class(target, name)
+    if isinstance(target, AgentWorkflow):
         raise WorkflowMisfit(f"`{type(target).__name__}` is an instance; name its class: each rollout needs its own")
-    elif not callable(target):
+    if not callable(target):
         raise WorkflowMisfit(f"it is {_a(type(target).__name__)}, not a subclass of `AgentWorkflow`")
-    elif inspect.iscoroutinefunction(target):
-        make, kind = _of_function(target, name)
-    else:
-        make, kind = _of_factory(target, name)
-    prepared = PreparedWorkflow(make, _config(kind, config_table, _written(target, kind)))
+    return _of_function(target, name) if inspect.iscoroutinefunction(target) else _of_factory(target, name)
+
+
+def _rehearsed(prepared: PreparedWorkflow, name: str, adapt: Adapt | None) -> PreparedWorkflow:
     with RolloutContext(REHEARSAL, rollout_id="rehearsal"):  # an agent that looks for its rollout finds one
-        return _tried(prepared, name, adapt)
+        sound = _tried(prepared, name, adapt)
+    most = places(prepared.config)
+    return sound if most is None else replace(sound, slots=asyncio.Semaphore(most))
 
 
 def _a(word: str) -> str:
@@ -120,15 +161,22 @@ def _of_function(target: Callable[..., Any], name: str) -> tuple[Callable[[Any],
 
 
 def _of_factory(target: Callable[..., Any], name: str) -> tuple[Callable[[Any], Any], Any]:
+    if inspect.isasyncgenfunction(target) or takes_context(target):
+        raise _no_run(target, f"`{name}`")
     takes = _positional(target, name)
     return (target if takes else lambda _: target()), config_type_of_parameter(target, context=False)
 
 
-def _check_run(run: Any, name: str, *, bound: bool) -> None:
+def _no_run(run: Any, name: str) -> WorkflowMisfit:
+    """Why what should be `async def run(ctx)` is none."""
     if inspect.isasyncgenfunction(run):
-        raise WorkflowMisfit(f"{name} yields; it must return its messages")
+        return WorkflowMisfit(f"{name} yields; it must return its messages")
+    return WorkflowMisfit(f"{name} must be `async def`; put `async` before its `def`")
+
+
+def _check_run(run: Any, name: str, *, bound: bool) -> None:
     if not inspect.iscoroutinefunction(run):
-        raise WorkflowMisfit(f"{name} must be `async def`; put `async` before its `def`")
+        raise _no_run(run, name)
     signature = inspect.signature(run)
     try:
         signature.bind(*([None] if bound else [None, None]))
@@ -212,9 +260,12 @@ def _tried(prepared: PreparedWorkflow, name: str, adapt: Adapt | None) -> Prepar
     try:
         made: Any = prepared()
     except Exception as error:
-        raise WorkflowMisfit(f"`{name}` cannot be made: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {error}".replace("; ", ", ")
+        raise WorkflowMisfit(f"`{name}` cannot be made: {said}; it is made once here, before any rollout") from error
     if isinstance(made, AgentWorkflow):
         return prepared
+    if made is None:
+        raise WorkflowMisfit(f"`{name}` returned nothing; return the workflow or the agent that it made")
     if adapt is not None and adapt(made, lambda: made) is not None:
         return replace(prepared, make=_adapted(prepared.make, adapt))
     if inspect.isawaitable(made):
@@ -235,6 +286,8 @@ __all__ = [
     "ConfigMisfit",
     "FunctionWorkflow",
     "PreparedWorkflow",
+    "SlottedWorkflow",
     "WorkflowMisfit",
     "prepare",
+    "prepare_made",
 ]

@@ -15,9 +15,19 @@ _CUT_SHORT = {
 }
 
 
-def resendable(completion: Completion) -> Message:
-    """The assistant message as it goes back into the conversation: as it came, without reasoning."""
-    return {key: value for key, value in completion.message.items() if key not in _UNSENT}
+def resendable(completion: Completion, *, reasoning: bool = False) -> Message:
+    """The assistant message as it goes back into the conversation: as it came, without reasoning or with it.
+
+    With it, as `reasoning_content`, and `reasoning_details` as they came: the two words that endpoints read. Thinking
+    blocks that an endpoint signed are part of the message either way: whoever signs them wants them back.
+    """
+    message = {key: value for key, value in completion.message.items() if key not in _UNSENT}
+    if reasoning:
+        thoughts = completion.reasoning or completion.message.get("reasoning_content")
+        details = completion.extra.get("reasoning_details") or completion.message.get("reasoning_details")
+        message.update({"reasoning_content": thoughts} if thoughts else {})
+        message.update({"reasoning_details": details} if details else {})
+    return message
 
 
 def cut_short(completion: Completion) -> str | None:

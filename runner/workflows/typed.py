@@ -43,6 +43,16 @@ def config_type_of_parameter(function: Callable[..., Any], *, context: bool) -> 
     return found if _usable(found) else AgentWorkflowConfig
 
 
+def takes_context(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter of `function` is a rollout's context, by its name or its hint: it is a `run`."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return False
+    hint = _first_hint(function, skip=0)
+    return names[:1] in (["ctx"], ["context"]) or AgentWorkflowContext in (hint, typing.get_origin(hint))
+
+
 def _parameter_of_base(workflow: type[Any], bound: dict[Any, Any]) -> Any:
     """Walk up the generic bases, carrying what each type variable stands for."""
     for generic in getattr(workflow, "__orig_bases__", workflow.__bases__):

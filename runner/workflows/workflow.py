@@ -8,32 +8,44 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from runner.records.artifacts import artifacts_folder
 from runner.records.completion import Completion, ToolSpec
 from runner.records.message import Message, ToolCall
+from runner.records.metadata import metadata_of
 from runner.workflows.answers import ToolAnswers
+from runner.workflows.configs import AgentWorkflowConfig
 from runner.workflows.terms import Terms
 
+if TYPE_CHECKING:
+    from runner.sandboxes.handle import SandboxHandle
 
-class AgentWorkflowConfig(BaseModel):
-    """The typed config of a workflow, filled from `[workflow] config`. Subclass it and add fields."""
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
-    model_config = ConfigDict(extra="allow", validate_assignment=True, arbitrary_types_allowed=True, defer_build=True)
 
-    name: str = "workflow"
-    description: str | None = None
-
+__all__ = [
+    "AgentWorkflow",
+    "AgentWorkflowConfig",
+    "AgentWorkflowContext",
+    "AgentWorkflowOutput",
+    "Driver",
+    "Endpoint",
+    "ToolStatus",
+]
 
 C = TypeVar("C")
 
 ToolStatus: TypeAlias = Literal["ok", "error", "bad_call", "timeout"]
+
+Tell: TypeAlias = Callable[[ToolAnswers], Sequence[Message]]
+"""What the conversation gets in place of tool messages, where the model knows none."""
 
 
 class Endpoint(NamedTuple):
@@ -56,15 +68,30 @@ class Driver(Protocol):
         ...
 
     async def chat(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, sampling: Mapping[str, Any]
-    ) -> Completion: ...
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        sampling: Mapping[str, Any],
+        sample_id: str = "",
+    ) -> Completion:
+        """One completion. `sample_id` names the rollout's sample; the first call of a rollout decides, for all."""
+        ...
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers: ...
+    async def call_tools(self, calls: Sequence[ToolCall], tell: Tell | None = None) -> ToolAnswers: ...
+
+    def misread(self) -> None:
+        """Count an answer that could not be read, as a bad call is counted. Raises `LimitReached` after too many."""
+        ...
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None: ...
 
     def reached(self, kind: str, message: str) -> None:
         """Note a limit that the policy ran into and that the workflow may still mend by asking again."""
+        ...
+
+    @property
+    def tool_time(self) -> float | None:
+        """`[limits] tool_time`: seconds that a tool which an agent framework runs by itself may take."""
         ...
 
     def tool_began(self, call: ToolCall) -> None:
@@ -80,7 +107,9 @@ class AgentWorkflowContext(Generic[C]):
     """What `AgentWorkflow.run` is handed: the prompt, the config, and the way to the model and the tools.
 
     `prompt` is this rollout's own copy of its first messages; `config` its own copy of the typed config or None;
-    `metadata` its own copy of the dataset row, nothing removed. The label is not here: an agent must not see it.
+    `metadata` its own copy of the dataset row, or of the object in the row's column `metadata`, nothing removed. The
+    label is not here: an agent must not see it. `sandboxes` are the rollout's, by name: the same that its tools use,
+    each started when it is first asked for.
     """
 
     def __init__(
@@ -94,6 +123,7 @@ class AgentWorkflowContext(Generic[C]):
         driver: Driver,
         resources: Mapping[str, Any],
         terms: Terms | None = None,
+        sandboxes: Mapping[str, SandboxHandle] = _NONE,
     ) -> None:
         self.prompt = prompt
         self.config = config
@@ -102,15 +132,21 @@ class AgentWorkflowContext(Generic[C]):
         self.rollout_id = rollout_id
         self.attempt = attempt
         self.resources = resources
+        self.sandboxes = sandboxes
         self.terms = terms or Terms()
         self._driver = driver
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The dataset row. A copy, made when it is first asked for: attempts of one row share the row."""
+        """The object in the row's column `metadata`, or without one the row. A copy, made when first asked for."""
         if self._metadata is None:
-            self._metadata = deepcopy(dict(self._row))
+            self._metadata = deepcopy(dict(metadata_of(self._row)))
         return self._metadata
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The whole dataset row: a copy, because attempts share it."""
+        return deepcopy(dict(self._row))
 
     @property
     def artifacts_dir(self) -> Path | None:
@@ -138,14 +174,15 @@ class AgentWorkflowContext(Generic[C]):
         """
         return await self._driver.chat(messages, tools, sampling)
 
-    async def call_tools(self, calls: Sequence[ToolCall]) -> ToolAnswers:
+    async def call_tools(self, calls: Sequence[ToolCall], *, tell: Tell | None = None) -> ToolAnswers:
         """Run tool calls in parallel; returns the list of their tool messages in the order of `calls`.
 
+        `tell` makes of them the messages that you will put into the conversation instead, for the record.
         A bad call or a failing tool is an answer to the model, not an exception: `statuses` of what is returned says
         how each call went. Raises `LimitReached`, and `ToolError` when the rollout cannot go on: a workflow that
         swallows that one still ends as failed.
         """
-        return await self._driver.call_tools(calls)
+        return await (self._driver.call_tools(calls) if tell is None else self._driver.call_tools(calls, tell))
 
     def log_event(self, name: str, /, **data: Any) -> None:
         """Write a line to the rollout's event log."""
@@ -167,6 +204,8 @@ class AgentWorkflowOutput(BaseModel):
     stop_reason: str | None = None
     reward: float | None = Field(default=None, allow_inf_nan=False)
     """The agent's own reward. It is the rollout's where the file has no grader; else it is only kept, in `info`."""
+    answer: str | None = None
+    """What the agent answers, where its last message holds more than that: graders read it as the output."""
     error: str | None = None
     """Why the agent gives up: the rollout ends as failed ("agent_error"), with these messages, metrics and info."""
 

@@ -277,3 +277,25 @@ def test_a_verdict_that_the_disk_does_not_take(stage: Any, generation: int) -> N
             assert len(controller.callbacks) == (1 if generation == 1 else 2)
 
     stage.run(test)
+
+
+@pytest.mark.parametrize("generation", [1, 2, 3])
+def test_metadata_are_measured_as_escaped_json_39_40(stage: Any, generation: int) -> None:
+    """Whatever the dialect; what is refused leaves nothing behind."""
+
+    async def test() -> None:
+        controller = await stage.controller()
+        async with stage.serving(serve='max_metadata = "2KiB"') as server:
+
+            async def start(name: str, signs: int) -> Any:
+                more = {"ground_truth": "4", "t": "漢" * signs}
+                return await server.start(controller.start_of(name, generation, metadata=more))
+
+            refused = await start("r", 350)  # 1 KiB of UTF-8, and more than 2 KiB escaped
+            assert refused.status == 422 and refused.body["detail"][0]["loc"] == ["body", "metadata"]
+            assert "2048" in refused.body["detail"][0]["msg"] and server.house.engine.load().held == 0
+            assert (await start("r", 300)).status == 202
+            await server.quiet()
+        assert on_disk(stage.state) == 1
+
+    stage.run(test)

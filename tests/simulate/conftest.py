@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -11,6 +15,53 @@ import pytest
 
 from runner.models.double_http import Connection, Request, response
 from runner.simulate.client import Client, Unreachable
+
+CONFORMANCE = "test_conformance.py"
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The conformance suite is played once, beside the other tests: it waits more than it works. Its own come last."""
+    cases = [item for item in items if item.path.name == CONFORMANCE and hasattr(item, "callspec")]
+    items[:] = [*(item for item in items if item not in set(cases)), *cases]
+    if config.option.collectonly:
+        return
+    names = dict.fromkeys(item.callspec.params["case"].name for item in cases if "case" in item.callspec.params)  # type: ignore[attr-defined]
+    if names:
+        _play(_shared(config), list(names))
+
+
+def _shared(config: pytest.Config) -> Path:
+    """A folder of this run that all of its worker processes share."""
+    base: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def _play(folder: Path, names: list[str]) -> None:
+    """Start the suite, unless another process of this run has done so."""
+    try:
+        (folder / "conformance.began").open("x").close()
+    except FileExistsError:
+        return
+    file = Path(__file__).parents[2] / "configs" / "arithmetic"
+    command = [sys.executable, "-P", "-m", "runner.cli.main", "simulate", str(file), "--conformance", "--json"]
+    command += [word for name in names for word in ("--case", name)]
+    # Renamed when it is whole: who waits sees all of it or nothing.
+    script = '"$@" > conformance.part 2> conformance.err; mv conformance.part conformance.json'
+    _started.append(subprocess.Popen(["/bin/sh", "-c", script, "sh", *command], cwd=folder))
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    for process in _started:
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            process.terminate()
+        process.wait(150)  # another worker may wait for what it says
+
+
+@pytest.fixture(scope="session")
+def conformance(pytestconfig: pytest.Config) -> Path:
+    """The file that the suite's outcomes will be in."""
+    return _shared(pytestconfig) / "conformance.json"
 
 
 def sse_message(body: bytes) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from runner.build.plan import build
 from runner.cli.main import run as main
 from runner.config.load import load
 from runner.simulate.answers import Fixed
+from runner.simulate.client import SYSTEM
 from runner.simulate.conformance import CASES, Suite
 from runner.simulate.load import LoadOptions
 from runner.simulate.run import Options, Simulation
 from runner.simulate.server import Server, ServerError
-from runner.simulate.starts import DIALECTS
+from runner.simulate.starts import DIALECTS, fitting
 
 FILE = """
 schema = 1
@@ -72,6 +74,7 @@ def test_a_load_with_faults_ends_well(folder: Path) -> None:
     facts = json.loads(ended.stdout)
     assert facts["violations"] == []
     assert facts["rollouts"]["accepted"] == facts["rollouts"]["verdicts"] == 60
+    assert facts["rollouts"]["unacknowledged"] == 0  # what was refused came again
     assert facts["latency"]["verdict"]["p99"] > 0
     assert {"callback-500", "ack-drop"} & set(facts["faults"])
     assert 0.0 < facts["reward"]["mean"] < 1.0
@@ -82,6 +85,50 @@ def test_nothing_is_lost_when_the_server_is_killed(folder: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "✓ no violation" in ended.stdout
     assert "kill -9 1" in ended.stdout
+
+
+def test_over_tls_and_in_every_dialect_though_there_are_few(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+               "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+               "-keyout", str(key), "-out", str(cert)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    tls = [f'serve.hypercorn.{name}="{file}"' for name, file in (("certfile", cert), ("keyfile", key))]
+
+    async def work() -> None:
+        async with Server(folder / "workflow.toml", settings=tls) as server:
+            monkeypatch.setenv("TLS_KEY", server.key)
+            assert server.url.startswith("https://")
+            asked = partial(run, folder, "--url", server.url, "--key-env", "TLS_KEY", "--rollouts", "5", "--json")
+            refused = await asyncio.to_thread(asked)
+            assert refused.returncode == 3 and "is not trusted: self-signed certificate" in refused.stderr
+            assert "--cacert FILE" in refused.stderr
+            for words in (["--insecure"], ["--cacert", str(cert)]):
+                ended = await asyncio.to_thread(asked, *words)
+                facts = json.loads(ended.stdout)
+                assert (ended.returncode, facts["rollouts"]["verdicts"], facts["violations"]) == (0, 5, []), facts
+                # Groups of four would leave one dialect without any.
+                assert [facts["by_dialect"][each]["posted"] for each in DIALECTS] == [2, 2, 1]
+                assert facts["notes"] == ["groups of 1, not 4, so that each dialect gets some"]
+
+    asyncio.run(work())
+
+
+def test_too_few_for_every_dialect_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(folder), "--rollouts", "2"]) == 0
+    assert "nothing was asked in single-sample" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("size", "rollouts", "dialects", "fitting_size"),
+    [(4, None, 3, 4), (4, 100, 3, 4), (4, 12, 3, 4), (4, 11, 3, 3), (4, 3, 3, 1), (4, 2, 3, 1), (4, 3, 1, 3)],
+)
+def test_groups_shrink_to_give_each_dialect_some(
+    size: int, rollouts: int | None, dialects: int, fitting_size: int
+) -> None:
+    assert fitting(size, rollouts, dialects) == fitting_size
 
 
 def test_parity(folder: Path) -> None:
@@ -99,7 +146,7 @@ def test_a_difference_is_shown(folder: Path) -> None:
         from runner.simulate.run import answers_of
 
         async with Server(folder / "workflow.toml", settings=('graders.answer.expect="another"',)) as server:
-            return await compare_rows(plan, answers_of(plan), (server, "", ""), DIALECTS, 3)
+            return await compare_rows(plan, answers_of(plan), (server, "", "", SYSTEM), DIALECTS, 3)
 
     found = asyncio.run(work())
     assert any("reward: directly 1.0, over the wire 0.0" in each.differences for each in found)
@@ -158,7 +205,10 @@ def test_ctrl_c_ends_with_a_report_and_leaves_no_server(folder: Path) -> None:
         "60",
     ]
     process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3.0)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not children.read_text():
+        time.sleep(0.05)
+    time.sleep(3.0)  # the server it has started is up, and it posts
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
@@ -205,7 +255,10 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
         (["--away", "soon"], 1, "2@5"),
         (["--conformance", "--parity"], 1, "two different things"),
         (["--case", "x"], 1, "--conformance"),
-        (["--url", "https://example.org"], 1, "plain HTTP"),
+        (["--url", "ftp://example.org"], 1, "is not an address like http://127.0.0.1:9000"),
+        (["--url", "http://127.0.0.1:9", "--insecure"], 1, "`https://` address"),
+        (["--cacert", "{folder}/rows.jsonl", "--insecure"], 1, "contradict each other"),
+        (["--cacert", "{folder}/rows.jsonl"], 1, "holds no certificate in PEM form"),
         (["--url", "http://127.0.0.1:9", "--kill-after", "1"], 1, "leave out `--url`"),
         (["--key-env", "NOTHING"], 1, "--url"),
         (["--url", "http://127.0.0.1:9", "--key-env", "NO_SUCH_NAME"], 1, "NO_SUCH_NAME is not set"),
@@ -217,7 +270,7 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
 def test_mistakes_are_told_without_a_traceback(
     folder: Path, words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", str(folder), *words]) == code
+    assert main(["simulate", str(folder), *(word.replace("{folder}", str(folder)) for word in words)]) == code
     told = capsys.readouterr().err
     assert says in told
     assert "Traceback" not in told
@@ -239,7 +292,7 @@ def test_the_list_of_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_server_that_runs_on_can_be_asked_again(folder: Path) -> None:
     async def work() -> list[dict[str, Any]]:
         plan = build(load(folder / "workflow.toml"))
-        async with Server(folder / "workflow.toml") as server:
+        async with Server(folder / "workflow.toml", settings=('serve.callbacks.base_wait="20ms"',)) as server:
             options = Options(load=LoadOptions(rollouts=6, patience=20), chances={"callback-500": 0.5})
             runs = [Simulation(plan, options, Fixed("Lima"), None, server.url, server.key) for _ in range(2)]
             return [(await each.run()).facts for each in runs]

@@ -320,7 +320,8 @@ def test_the_report_shows_what_was_broken() -> None:
     evidence = {"rule": "contradicting-verdict", "rollout_id": "r-1", "evidence": "first success, then failure"}
     facts = {
         "name": "arithmetic", "server": "http://127.0.0.1:9000", "dialects": [AGENT_LOOP], "interrupted": False,
-        "rollouts": {"posted": 2, "accepted": 2, "verdicts": 2, "cancelled": 0, "missing": 0}, "seconds": 1.5,
+        "rollouts": {"posted": 2, "accepted": 2, "verdicts": 2, "cancelled": 0, "missing": 0,
+                     "unacknowledged": 3}, "notes": ["groups of 2, not 4"], "seconds": 1.5,
         "rollouts_per_second": 1.3, "latency": dict.fromkeys(("accept", "first_chat", "verdict"), spans),
         "outcomes": {"scored": 1, "failure": 1}, "by_dialect": {AGENT_LOOP: {"outcomes": {"scored": 1, "failure": 1}}},
         "reward": {"n": 1, "mean": 0.5}, "failures": [{"message": "the model went away", "count": 1}],
@@ -330,6 +331,7 @@ def test_the_report_shows_what_was_broken() -> None:
     }  # fmt: skip
     text = report_text(facts, Style(False))
     assert "✗ 1 violation" in text
+    assert "  groups of 2, not 4\n  callbacks of 3 rollouts were refused" in text
     assert "contradicting-verdict × 1" in text and "trap 1" in text
     assert "a server must never contradict a verdict that it has sent" in text
     assert "r-1  first success, then failure" in text

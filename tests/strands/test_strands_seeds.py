@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,22 +10,27 @@ import pytest
 pytest.importorskip("strands")
 
 
-def _seeds() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("strands_seeds", Path(__file__).with_name("seeds.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+BLOCKS = Path(__file__).parents[1] / "seeds" / "blocks"
 
 
-SEEDS = _seeds()
+def block(name: str) -> str:
+    return (BLOCKS / f"{name}.py.txt").read_text(encoding="utf-8")
+
+
+STRANDS, SEARCH = block("strands-integration/math"), block("strands-integration/search")
+CONFIGURED = block("agent-workflow/tools")
+TYPED = (
+    block("agent-workflow/config")
+    + """
+        await ctx.chat([*ctx.prompt, {"role": "user", "content": str(max_iter)}], temperature=ctx.config.temperature)
+"""
+)
 GRADED = '[graders.math]\nkind = "python"\ncall = "./agents.py:MathGrader"\n'
 ROW = {"user_prompt": "6*7?", "ground_truth": "42"}
 
 
 def test_the_complete_example(project: Any) -> None:
-    project.write("agents.py", SEEDS.STRANDS)
+    project.write("agents.py", STRANDS)
     says = project.says
     model = project.Says([says("", ("calculator", '{"expression":"6*7"}')), says("It is 42")])
     outcome = project.play(GRADED, workflow='agent = "./agents.py:MathAgentWorkflow"', row=ROW, model=model)
@@ -52,7 +55,7 @@ def test_the_complete_example(project: Any) -> None:
     assert outcome.sample.info == {"sample_id": "math-agent"}
 
 
-@pytest.mark.parametrize(("code", "name"), [(SEEDS.SEARCH, "SearchWorkflow"), (SEEDS.CONFIGURED, "SearchWorkflow")])
+@pytest.mark.parametrize(("code", "name"), [(SEARCH, "SearchWorkflow"), (CONFIGURED, "SearchWorkflow")])
 def test_the_search_examples(project: Any, code: str, name: str) -> None:
     project.write("agents.py", code)
     says = project.says
@@ -67,7 +70,7 @@ def project_toml() -> str:
 
 
 def test_the_config_example_is_filled_from_the_file(project: Any) -> None:
-    project.write("agents.py", SEEDS.TYPED)
+    project.write("agents.py", TYPED)
     model = project.Says([project.says("4")])
     agent = 'agent = "./agents.py:ConfigurableWorkflow"\nconfig = { max_iterations = 3 }'
     outcome = project.play(workflow=agent, model=model)
@@ -79,7 +82,7 @@ def test_the_config_example_is_filled_from_the_file(project: Any) -> None:
 @pytest.mark.parametrize("generation", [2, 3])
 def test_served(stage: Any, generation: int) -> None:
     """The controller sees one sample name in every chat call and in the callback, and the rewards are the grader's."""
-    stage.write("agents.py", SEEDS.STRANDS)
+    stage.write("agents.py", STRANDS)
 
     def chat(seen: Any) -> Any:
         if seen.body["messages"][-1]["role"] == "tool":
@@ -97,12 +100,12 @@ def test_served(stage: Any, generation: int) -> None:
                 assert controller.told(f"r{number}") == [("completion", "success", None), ("grader", "success", 1.0)]
         assert len(controller.chats) == 8
         bodies = [seen.body for seen in controller.callbacks if seen.channel == "grader"]
-        assert {seen.headers["x-sample-id"] for seen in controller.chats} == {"main"}
+        assert {seen.headers["x-sample-id"] for seen in controller.chats} == {"math-agent"}
         assert all(
             seen.body["temperature"] == 1.0 and seen.body["model"] == "osmosis-rollout" for seen in controller.chats
         )
         for body in bodies:
-            sample = body["sample"] if generation == 3 else body["samples"]["main"]
+            sample = body["sample"] if generation == 3 else body["samples"]["math-agent"]
             assert sample["messages"][0]["role"] == "system"
 
     stage.run(test)

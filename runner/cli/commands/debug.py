@@ -48,7 +48,7 @@ def command(
         refuse_a_name_for(plan.config.model.effective_provider)
     if plan.dataset is None:
         raise CommandError("the file names no dataset", "name one: `osmosis-run debug --dataset FILE`")
-    _walk(plan, row, attempt, as_json)
+    walk(plan, row, attempt, as_json=as_json)
     return Exit.OK
 
 
@@ -63,7 +63,8 @@ def _settings(dataset: Path | None, rows: str | None, model: str | None) -> list
     return [Override.from_option(key, value, shown) for key, value, shown in found if value is not None]
 
 
-def _walk(plan: Plan, row: str, attempt: int, as_json: bool) -> None:
+def walk(plan: Plan, row: str, attempt: int, *, as_json: bool) -> None:
+    """Step through rollouts of `plan`, from `row` on. Raises `CommandError` for a row that is not there."""
     from runner.cli.debug.clock import PausingClock, PausingLoop
     from runner.cli.debug.session import NoSuchRow, Session, find_row
     from runner.cli.event_loop import run_async

@@ -7,47 +7,100 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runner.cli.baseline import baseline_options, compared, one_of, write_report
 from runner.cli.console import Console, console
+from runner.cli.debug_log import logging_all
 from runner.cli.exit import Exit
 from runner.cli.open_files import allow_open_files
 from runner.cli.options import json_option
 from runner.cli.run_options import Asked, run_options
 
 if TYPE_CHECKING:
+    from runner.batch.compare import Comparison
     from runner.batch.options import RunOptions, RunResult
     from runner.build.plan import Plan
 
 
 @click.command("eval")
 @run_options
+@click.option("-o", "report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write a report of one run, as JSON in the first generation's form.")  # fmt: skip
+@click.option("--baseline-model", metavar="ID", help="Run once more with this model, and compare.")
+@click.option("--baseline-base-url", metavar="URL", help="Its endpoint.")
+@click.option("--baseline-api-key", metavar="KEY", help="Its key.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Record every model call, for `provider = \"replay\"`.")  # fmt: skip
 @click.option("--log", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write the events of each rollout to a file of its own in DIR.")  # fmt: skip
+@click.option("--debug", is_flag=True, help="Log on stderr what your code and the libraries log, at every level.")
 @json_option
-def command(record: Path | None, log: Path | None, as_json: bool, **asked: Any) -> int:
+def command(
+    record: Path | None,
+    log: Path | None,
+    report: Path | None,
+    debug: bool,
+    as_json: bool,
+    baseline_model: str | None,
+    baseline_base_url: str | None,
+    baseline_api_key: str | None,
+    **asked: Any,
+) -> int:
     """Run the workflow on DATASET (default: the file's `[dataset] path`).
 
-    The same command goes on where a run was stopped. Exit codes: 0 ok, 2 a gate failed, 3 incomplete or too many
-    failed, 130 interrupted.
+    The same command goes on where a run was stopped. With `-m MODULE:NAME` no file is needed. Exit codes: 0 ok, 2 a
+    gate failed, 3 incomplete or too many failed, 130 interrupted.
     """
+    words = Asked(**asked, baseline=(baseline_model, baseline_base_url, baseline_api_key))
+    report = words.report(report)
+    with logging_all(debug):
+        return _command(words, report, record, log, as_json)
+
+
+def _command(words: Asked, report: Path | None, record: Path | None, log: Path | None, as_json: bool) -> int:
     shell, results = console(), []
-    for cell, plan in Asked(**asked).plans():
-        options = Asked(**asked).options(cell, record, log)
-        if warning := allow_open_files(plan.config.eval.concurrency):
-            shell.warn(warning)
-        results.append(_evaluate(plan, options, shell, as_json))
-        if not as_json:
-            _tell(results[-1], shell)
+    baseline, plans = words.baseline_plan(), []
+    for cell, plan in words.plans():
+        plans.append(plan)
+        results.append(_played(plan, words.options(cell, record, log), shell, as_json))
         if results[-1].interrupted:
             break
+    codes = [result.exit_code for result in results]
+    beside = None
+    if baseline is not None and Exit.INTERRUPTED not in codes:
+        other = baseline_options(words.options(""), plans[0])
+        beside = _played(baseline, other, shell, as_json)
+        codes.append(beside.exit_code)
+    if report is not None:
+        first = one_of(results, report)
+        pair = None if beside is None or baseline is None else (baseline, beside)
+        write_report(report, plans[0], words.grader_paths(), first, pair)
+        shell.say(f"report: {report}")
+    _conclude(results, beside, shell, as_json)
+    return max(codes, key=_severity)
+
+
+def _played(plan: Plan, options: RunOptions, shell: Console, as_json: bool) -> RunResult:
+    if warning := allow_open_files(plan.config.eval.concurrency):
+        shell.warn(warning)
+    result = _evaluate(plan, options, shell, as_json)
+    if not as_json:
+        _tell(result, shell)
+    return result
+
+
+def _conclude(results: list[RunResult], baseline: RunResult | None, shell: Console, as_json: bool) -> None:
+    """What stands under the runs: their JSON, their table, or what differs from the baseline."""
+    found = None if baseline is None else compared(results[0], baseline)
     if as_json:
-        _print_json(results, shell)
+        _print_json(results, shell, baseline, found)
+    elif found is not None:
+        from runner.batch.compare_text import compare_text
+
+        shell.out(f"\n{compare_text(found, shell.data)}")
     elif len(results) > 1:
         from runner.batch.matrix import matrix_table
 
         shell.out(f"\n{matrix_table(results, shell.data)}")
-    return max((result.exit_code for result in results), key=_severity)
 
 
 def _severity(code: int) -> int:
@@ -82,11 +135,16 @@ def _tell(result: RunResult, shell: Console) -> None:
         shell.err(f"{over['share']:.1%} of the rollouts failed, more than `eval.max_failed` of {over['allowed']:.1%}")
 
 
-def _print_json(results: list[RunResult], shell: Console) -> None:
-    made = [{"run": str(result.folder), "cell": result.cell, "exit_code": result.exit_code, **result.summary}
-            for result in results]  # fmt: skip
-    if len(made) == 1 and not made[0]["cell"]:
-        made[0].pop("cell")
+def _print_json(results: list[RunResult], shell: Console, baseline: RunResult | None, found: Comparison | None) -> None:
+    made = [_json(result) for result in results]
+    if baseline is not None and found is not None:
+        shell.print_json({**made[0], "baseline_run": _json(baseline), "comparison": found.to_json()})
+    elif len(made) == 1 and not results[0].cell:
         shell.print_json(made[0])
     else:
         shell.print_json({"cells": made})
+
+
+def _json(result: RunResult) -> dict[str, Any]:
+    cell = {"cell": result.cell} if result.cell else {}
+    return {"run": str(result.folder), **cell, "exit_code": result.exit_code, **result.summary}

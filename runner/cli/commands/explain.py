@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner.cli.console import Style, console
 from runner.cli.exit import CommandError, Exit
-from runner.cli.options import file_options, inspect, json_option, locate
+from runner.cli.options import file_options, json_option
+from runner.cli.run_options import Asked, flag_options
 
 if TYPE_CHECKING:
     from runner.config.explain import Explanation
+    from runner.config.loaded import Loaded
     from runner.diag.diagnostic import Report
 
 
 @click.command("explain")
 @click.argument("key", metavar="[KEY]", default="")
 @file_options
+@flag_options
 @json_option
-def command(key: str, workflow: Path, profile: str | None, overrides: tuple[str, ...], as_json: bool) -> Exit:
-    """Say what KEY is in this file: its value, who set it, what it overrode. Without KEY, list the sections."""
+def command(key: str, as_json: bool, **asked: Any) -> Exit:
+    """Say what KEY is in this file: its value, who set it, what it overrode. Without KEY, list the sections.
+
+    With `-m` and its options there is no file: what they come to is explained. An entrypoint (`agent = "./main.py"`)
+    is imported, to see what it holds.
+    """
     from runner.config.explain import explain
 
-    loaded = inspect(locate(workflow), profile, overrides)
+    loaded = Asked(dataset=None, **asked).inspect()
+    if key.startswith("graders"):
+        _look_into(loaded)
     found = explain(loaded, key)
     if not found.known:
         raise CommandError(f"there is no key `{key}`{_did_you_mean(found.near)}", _where_to_look(key))
@@ -36,6 +44,17 @@ def command(key: str, workflow: Path, profile: str | None, overrides: tuple[str,
     if loaded.report.errors:
         console().warn(_errors_text(loaded.report))
     return Exit.OK
+
+
+def _look_into(loaded: Loaded) -> None:
+    """A grader that is found in the entrypoint is a key like any other; to find it the entrypoint is imported."""
+    from runner.config.reference import Reference
+
+    agent = None if loaded.config is None else loaded.config.agent
+    if isinstance(agent, Reference) and not agent.name:
+        from runner.build.entrypoint import found_in
+
+        found_in(loaded)
 
 
 def _errors_text(report: Report) -> str:

@@ -74,7 +74,7 @@ def _load(plan: Plan, request: Request) -> int:
     answers, shell = request.answers(plan), console()
 
     async def main(server: Server | None) -> Any:
-        simulation = Simulation(plan, options, answers, server, request.url or "", request.key)
+        simulation = Simulation(plan, options, answers, server, request.url or "", request.key, request.trust)
         with interruptible(simulation, _Talk(shell)):
             return await simulation.run()
 
@@ -92,7 +92,7 @@ def _conformance(plan: Plan, request: Request) -> int:
 
     shell = console()
     show = None if request.as_json else lambda outcome: shell.out(case_line(outcome, shell.data))
-    suite = Suite(plan, request.server, request.url or "", request.key)
+    suite = Suite(plan, request.server, request.url or "", request.key, request.trust)
 
     async def main() -> Any:
         return await suite.run(request.spoken, request.cases, show or (lambda outcome: None))
@@ -114,7 +114,7 @@ def _parity(plan: Plan, request: Request) -> int:
     shell = console()
 
     async def main(server: Server | None) -> Any:
-        where = (server, request.url or "", request.key)
+        where = (server, request.url or "", request.key, request.trust)
         return await compare_rows(plan, request.answers(plan), where, request.spoken, request.rollouts or 10)
 
     found = _with_server(request, main)
@@ -141,7 +141,7 @@ def _with_server(request: Request, work: Callable[[Server | None], Any]) -> Any:
 def _told(main: Callable[[], Any]) -> Any:
     """Run `main`; trouble with the server is told as what it is, with the end of what it said."""
     from runner.cli.event_loop import run_async
-    from runner.simulate.client import Unreachable
+    from runner.simulate.client import Unreachable, Untrusted
     from runner.simulate.server import ServerError
 
     try:
@@ -151,6 +151,9 @@ def _told(main: Callable[[], Any]) -> Any:
             console().err(_quoted(error.tail, console()))
         hint = "the lines above are its own; `osmosis-run serve FILE` shows them all"
         raise CommandError(str(error), hint if error.tail else "", Exit.INCOMPLETE) from None
+    except Untrusted as error:
+        hint = "`--cacert FILE` names the authority that signed it; `--insecure` takes it as it is"
+        raise CommandError(f"the server was not asked: {error}", hint, Exit.INCOMPLETE) from None
     except Unreachable as error:
         hint = "is it running? `curl URL/health` must answer"
         raise CommandError(f"the server gave no answer: {error}", hint, Exit.INCOMPLETE) from None

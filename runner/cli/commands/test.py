@@ -5,16 +5,18 @@ No policy is asked, so this costs nothing; only a rubric calls its judge.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner.cli.console import Console, Style, console
+from runner.cli.debug_log import logging_all
 from runner.cli.exit import CommandError, Exit
+from runner.cli.module import mcp_option, module_option, refuse_both
 from runner.cli.options import build_plan, file_argument, json_option, profile_option, set_option
 
 if TYPE_CHECKING:
@@ -46,6 +48,10 @@ class Tested:
         return self.name or f"test {self.number}"
 
 
+_ROWS = ("dataset", "model", "base_url", "api_key", "max_turns", "max_tokens", "temperature", "limit", "offset", "row",
+         "interactive", "report")  # fmt: skip
+
+
 @click.command("test")
 @file_argument
 @profile_option
@@ -53,12 +59,67 @@ class Tested:
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the results as JUnit XML, for a CI.")  # fmt: skip
 @json_option
-def command(workflow: Path, profile: str | None, overrides: tuple[str, ...], junit: Path | None, as_json: bool) -> Exit:
+@module_option
+@click.option("--agent", "module", metavar="MODULE:NAME", help="The same as -m.")
+@mcp_option
+@click.option("-d", "--dataset", type=click.Path(path_type=Path), metavar="FILE", help="With -m: rows to play.")
+@click.option("--model", metavar="ID", help="With -m: who answers. Default: gpt-5-mini.")
+@click.option("--base-url", metavar="URL", help="With -m: its endpoint, which speaks OpenAI's protocol.")
+@click.option("--api-key", metavar="KEY", help="With -m: its key; a variable is safer.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), metavar="N", help="With -m: model calls of a row. Default: 10."
+)
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="With -m: tokens of one answer.")
+@click.option("--temperature", type=float, metavar="X", help="With -m: `--set sampling.temperature=X`.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="With -m: only so many rows.")
+@click.option("--offset", type=click.IntRange(min=0), metavar="N", help="With -m: leave out the first N rows.")
+@click.option("-o", "--output", "report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="With -m: write a JSON report.")  # fmt: skip
+@click.option("-i", "--interactive", is_flag=True, help="With -m: step through a row, as `debug` does.")
+@click.option("--row", type=click.IntRange(min=0), metavar="N", help="With -i: the row to begin with, from 0.")
+@click.option("--debug", is_flag=True, help="Log on stderr what your code and the libraries log, at every level.")
+def command(
+    workflow: Path,
+    profile: str | None,
+    overrides: tuple[str, ...],
+    junit: Path | None,
+    as_json: bool,
+    module: str | None,
+    mcp: str | None,
+    debug: bool,
+    **rows: Any,
+) -> Exit:
     """Run the tests that FILE (default: workflow.toml) declares for its tools, its graders and whole rollouts.
 
-    A test of a rollout (`[[tests]]`) plays it with a scripted model; no policy is asked. Exit codes: 0 all passed, 1
-    some did not.
+    A test of a rollout (`[[tests]]`) plays it with a scripted model; no policy is asked. With `-m MODULE:NAME` there is
+    no file: the agent plays rows of a dataset with a real model. Exit codes: 0 all passed, 1 some did not.
     """
+    refuse_both(module, workflow, mcp)
+    with logging_all(debug):
+        if module is None:
+            _refuse_rows(rows)
+            return _of_file(workflow, profile, overrides, junit, as_json)
+        from runner.cli.agent_test import AgentTest, run_agent_test
+
+        if junit is not None or as_json:
+            raise CommandError("`test -m` reports what was played in a form of its own", "`-o FILE` writes it as JSON")
+        return run_agent_test(AgentTest(module, profile, overrides, **rows))
+
+
+def _refuse_rows(rows: Mapping[str, Any]) -> None:
+    """What plays rows needs `-m`: a file is played by other commands."""
+    given = [name for name in _ROWS if rows[name] not in (None, False)]
+    if given:
+        flag = {"report": "-o"}.get(given[0], f"--{given[0].replace('_', '-')}")
+        raise CommandError(
+            f"`{flag}` is for `test -m MODULE:NAME`, which plays rows of a dataset",
+            "a file is played by `osmosis-run eval`, and step by step by `osmosis-run debug`",
+        )
+
+
+def _of_file(
+    workflow: Path, profile: str | None, overrides: tuple[str, ...], junit: Path | None, as_json: bool
+) -> Exit:
     from runner.cli.event_loop import run_async
 
     plan = build_plan(workflow, profile, overrides)
@@ -91,13 +152,16 @@ async def _tools(live: Live) -> AsyncIterator[Tested]:
     from runner.records.completion import Caller
     from runner.records.event import ignore
     from runner.runtime.resources import open_resources
-    from runner.tools.tool import ToolScope
+    from runner.runtime.sandboxes import open_scope
     from runner.tools.trial import try_tool
 
     for name, section in live.plan.config.tools.items():
         for index, test in enumerate(section.tests):
-            async with open_resources(live, ignore, f"test/{name}") as resources:
-                scope = ToolScope(Caller(f"test/{name}/{index}", test.row), resources)
+            caller = Caller(f"test/{name}/{index}", test.row)
+            async with (
+                open_resources(live, ignore, f"test/{name}") as resources,
+                open_scope(live, caller, resources, ignore) as scope,
+            ):
                 result = await try_tool(live.plan.tools[name], _tool_trial(test), scope)
             yield _tested(live.plan, ("tools", name), index, (result.passed, result.message), result.seconds)
 
@@ -108,16 +172,18 @@ async def _graders(live: Live) -> AsyncIterator[Tested]:
     from runner.records.completion import Caller
     from runner.records.event import ignore
     from runner.runtime.resources import open_resources
+    from runner.runtime.sandboxes import fresh_sandboxes
 
     for part in live.plan.graders:
         section = live.plan.config.graders[part.name]
         timeout = section.timeout or live.plan.config.limits.grader_time
         for index, test in enumerate(section.tests):
-            roles = live.judges(Caller(f"test/{part.name}/{index}", test.row), Bill())
+            caller = Caller(f"test/{part.name}/{index}", test.row)
+            roles, fresh = live.judges(caller, Bill()), fresh_sandboxes(live, caller)
             async with open_resources(live, ignore, f"test/{part.name}") as resources:
                 started = perf_counter()
                 result = await try_grader(
-                    part.grader, _grader_trial(test), roles=roles, resources=resources, timeout=timeout
+                    part.grader, _grader_trial(test), roles=roles, resources=resources, timeout=timeout, fresh=fresh
                 )
                 seconds = perf_counter() - started
             yield _tested(live.plan, ("graders", part.name), index, (result.passed, result.message), seconds)

@@ -14,6 +14,7 @@ import click
 
 from runner.cli.console import console
 from runner.cli.exit import CommandError, Exit
+from runner.cli.module import Module, module_option, refuse_both
 from runner.cli.options import DEFAULT, inspect, locate, profile_option, set_option
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Wanted:
     overrides: tuple[str, ...]
     imports: bool
     dataset: Path | None
+    module: str | None = None
 
     def check(self, file: Path) -> Finding:
         from runner.build.check import check_build
@@ -39,7 +41,11 @@ class Wanted:
         if self.dataset is not None:
             shown = f"--dataset {self.dataset}"
             options = [Override.from_option("dataset.path", str(self.dataset.absolute()), shown)]
-        loaded = inspect(file, self.profile, self.overrides, options)
+        if self.module is not None:
+            module = Module(self.module, self.profile, self.overrides, settings=tuple(options))
+            loaded = module.inspect(serving=True, named=self.imports)
+        else:
+            loaded = inspect(file, self.profile, self.overrides, options)
         return Finding(file, loaded, check_build(loaded, imports=self.imports, read_rows=bool(options)))
 
 
@@ -76,6 +82,8 @@ class Finding:
     flag_value="",
     help="Say more about a code, or list the codes; check nothing.",
 )
+@module_option
+@click.option("-v", "--verbose", is_flag=True, help="Say the names of tools and graders, too.")
 @profile_option
 @set_option
 def command(
@@ -85,21 +93,25 @@ def command(
     form: str,
     fix: bool,
     explain: str | None,
+    module: str | None,
+    verbose: bool,
     profile: str | None,
     overrides: tuple[str, ...],
 ) -> Exit:
     """Find every mistake in FILEs (default: workflow.toml) that can be found without calling a model.
 
-    A FILE may be a folder that holds a workflow.toml.
+    A FILE may be a folder that holds a workflow.toml. With `-m MODULE:NAME` there is no file: the agent is checked.
     """
     if explain is not None:
         return _explain(explain)
     if dataset is not None and not dataset.exists():
         raise CommandError(f"there is no dataset `{dataset}`")
-    wanted = Wanted(profile, overrides, not no_import, dataset)
-    found, missing = _locate_all(files or (DEFAULT,))
+    if files:
+        refuse_both(module, files[0])
+    wanted = Wanted(profile, overrides, not no_import, dataset, module)
+    found, missing = ([Path(module)], False) if module is not None else _locate_all(files or (DEFAULT,))
     findings = [_checked(file, wanted, fix) for file in found]
-    _print(form, findings)
+    _print(form, findings, verbose)
     sound = not missing and not any(one.report.errors for one in findings)
     return Exit.OK if sound else Exit.USAGE
 
@@ -137,10 +149,10 @@ def _repair(report: Report) -> bool:
     return bool(texts)
 
 
-def _print(form: str, findings: list[Finding]) -> None:
+def _print(form: str, findings: list[Finding], verbose: bool) -> None:
     if form == "text":
         for found in findings:
-            _print_text(found)
+            _print_text(found, verbose)
         return
     from runner import __version__
     from runner.diag.diagnostic import Report
@@ -157,7 +169,7 @@ def _print(form: str, findings: list[Finding]) -> None:
     console().out(formats[form](whole), end="")
 
 
-def _print_text(found: Finding) -> None:
+def _print_text(found: Finding, verbose: bool) -> None:
     speaker = console()
     if len(found.report):
         from runner.cli.failures import advice
@@ -167,9 +179,15 @@ def _print_text(found: Finding) -> None:
         speaker.say(f"\n{speaker.talk.name('hint')}: {advice(found.report)}")
     if not found.report.errors:
         checked = found.checked
-        parts = [_count(checked.tools, "tool"), _count(checked.graders, "grader")]
+        parts = [_count(checked.tools + len(checked.offered), "tool"), _count(checked.graders, "grader")]
         parts += [] if checked.rows is None else [_count(checked.rows, "row")]
         speaker.say(f"{found.file}: {speaker.talk.ok('ok')} ({', '.join(parts)})")
+        for note in checked.notes:
+            speaker.say(f"  {note}")
+        if verbose and found.loaded.config is not None:
+            config = found.loaded.config
+            for word, names in (("tools", [*config.tools, *checked.offered]), ("graders", list(config.graders))):
+                speaker.say(f"  {word:<8} {', '.join(names) or 'none'}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,6 +12,7 @@ from runner.config.checks.plain_schema import surely_valid
 from runner.config.graders import AnswerGrader, ChoiceGrader, JsonSchemaGrader, RegexGrader, RubricGrader
 from runner.config.names import dotted
 from runner.config.reference import SchemaText
+from runner.config.tools import CallTool
 from runner.diag.diagnostic import Path
 from runner.diag.inside import inside_string
 from runner.diag.suggest import nearest
@@ -55,7 +56,7 @@ def check_contents(check: Checking) -> None:
         for index, test in enumerate(tool.tests):
             if test.expect.matches is not None:
                 regex_of(check, ("tools", name, "tests", index, "expect", "matches"), test.expect.matches)
-        if not isinstance(tool.parameters, str):
+        if isinstance(tool, CallTool) and not isinstance(tool.parameters, str):
             _parameters(check, ("tools", name, "parameters"), tool.parameters)
     _dataset(check)
 

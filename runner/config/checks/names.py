@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from runner.config.builtins import SandboxedTool
 from runner.config.checks.checking import Checking
 from runner.config.graders import RubricGrader, TrajectoryGrader
+from runner.config.tools import CallTool
 from runner.diag.diagnostic import Path
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -20,6 +22,7 @@ def check_names(check: Checking) -> None:
     _workflow_tools(check)
     _stop_when(check)
     _inject(check)
+    _sandboxes(check)
     _graders(check)
     _unused_roles(check)
     _dead_for_agent(check)
@@ -88,7 +91,7 @@ def _stop_when(check: Checking) -> None:
 def _inject(check: Checking) -> None:
     resources = _declared(check, "resources")
     for name, tool in check.config.tools.items():
-        for argument, word in tool.inject.items():
+        for argument, word in tool.inject.items() if isinstance(tool, CallTool) else ():
             path = ("tools", name, "inject", argument)
             if word.startswith("resource:"):
                 if word[9:] not in resources:
@@ -97,6 +100,23 @@ def _inject(check: Checking) -> None:
                 label = f"did you mean `resource:{word}`?" if word in resources else ""
                 notes = ["what can be injected: resource:NAME, row, row.COLUMN, rollout_id, attempt"]
                 check.report("bad-choice", path, f"`{word}` cannot be injected", label, notes=notes)
+
+
+def _sandboxes(check: Checking) -> None:
+    """Every tool that works in a sandbox knows which."""
+    known = _declared(check, "sandboxes")
+    for name, tool in check.config.tools.items():
+        if not isinstance(tool, SandboxedTool):
+            continue
+        path = ("tools", name)
+        if tool.sandbox is not None:
+            if tool.sandbox not in known:
+                check.unknown("unknown-sandbox", (*path, "sandbox"), "sandbox", tool.sandbox, known)
+        elif len(known) != 1:
+            message = f"`{name}` works in a sandbox, and the file has " + ("several" if known else "none")
+            label = f'add `sandbox = "{known[0]}"`' if known else "add `[sandboxes.work]`, and it is used"
+            notes = [f"sandboxes: {', '.join(known)}"] if known else []
+            check.report("unknown-sandbox", path, message, label, key=True, notes=notes)
 
 
 def check_offered(check: Checking, path: Path, name: str, offered: list[str]) -> None:

@@ -48,8 +48,15 @@ def _ignore(posted: Posted) -> None:
     pass
 
 
+def _any(url: str) -> str:
+    return ""
+
+
 class Deliveries:
-    """Posts what is owed. Bound to one event loop; `heard` is told of every post and must neither block nor raise."""
+    """Posts what is owed. Bound to one event loop; `heard` is told of every post and must neither block nor raise.
+
+    `forbidden` says why a URL may not be posted to, or nothing: what was owed before may have been forbidden since.
+    """
 
     def __init__(
         self,
@@ -60,12 +67,14 @@ class Deliveries:
         clock: Clock | None = None,
         rng: Random | None = None,
         heard: Callable[[Posted], None] = _ignore,
+        forbidden: Callable[[str], str] = _any,
     ) -> None:
         self._outbox = outbox
         self._connections = connections
         self._policy = policy
         self._clock = clock or SystemClock()
         self._heard = heard
+        self._forbidden = forbidden
         self._bodies = Bodies(outbox.owed_of, policy.held)
         rng = rng or Random()
         self._judge = Judge(policy, self._clock, rng)
@@ -95,18 +104,6 @@ class Deliveries:
                 await asyncio.sleep(0)
         self._turns.pump()
         return taken
-
-    def forget(self, attempt_id: str) -> int:
-        """Post nothing more of a rollout; how many callbacks that leaves out. The outbox is not touched."""
-        lane = self._lanes.pop(attempt_id, None)
-        if lane is None:
-            return 0
-        count = len(lane.owing)
-        for owing in lane.owing:
-            self._bodies.drop(owing)
-        self._pending -= count
-        lane.owing.clear()
-        return count
 
     def backlog(self) -> Backlog:
         """How much is owed now."""
@@ -183,7 +180,7 @@ class Deliveries:
             lane.writing = True
             if tried is None:
                 self._advance(lane, owing)
-            elif lane.owing:  # else it was forgotten meanwhile
+            else:
                 posted = await self._write_down(lane, owing, self._judge.judge(origin, lane, tried, started))
                 self._heard(posted)
                 if posted.result == "abandoned" and self._clock.monotonic() >= owing.gives_up_at:
@@ -205,6 +202,8 @@ class Deliveries:
                 return Tried(Reading("again", f"its body could not be read back: {error}"), blame=False)
             if owed is None:
                 return None
+        if why := self._forbidden(owed.url):
+            return Tried(Reading("refused", f"its URL {why}"), blame=False)
         return await post(self._connections, owed, self._policy)
 
     async def _write_down(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
@@ -224,15 +223,13 @@ class Deliveries:
         if posted.result != "retry":
             self._abandoned += posted.result == "abandoned"
             self._advance(lane, owing)
-        elif lane.owing:
+        else:
             self._bodies.spare(owing)
             self._turns.queue(lane, self._clock.monotonic() + posted.wait)
         return posted
 
     def _advance(self, lane: Lane, owing: Owing) -> None:
         """Be done with the first callback of a lane; the next one goes out in the order of the lane's age."""
-        if not lane.owing or lane.owing[0] is not owing:
-            return  # forgotten
         lane.owing.popleft()
         self._bodies.drop(owing)
         self._pending -= 1

@@ -21,12 +21,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from runner.models.address import header_value
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
 from runner.serve.dialects.addresses import joined
 from runner.serve.dialects.category import error_text, failure_text
 from runner.serve.dialects.encode import encode, scrubbed
-from runner.serve.dialects.fields import Fields, Key, Messages, cleaned, json_size, read, refused
+from runner.serve.dialects.fields import Fields, Key, Messages, cleaned, read
 from runner.serve.dialects.rollout_report import CANCELLED, FAILURE, SUCCESS, ended_well, finite_reward
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.dialects.sampling import read_params
@@ -65,7 +66,7 @@ class AgentLoopFields(Fields):
 
 
 class AgentLoop:
-    """The dialect. `max_metadata` is in bytes of ASCII JSON, `secrets` what no error text may hold."""
+    """The dialect. `sample` goes out as `x-sample-id`, `secrets` is what no error text may hold."""
 
     name = "agent-loop"
     path = "/v1/rollout/init"
@@ -73,13 +74,13 @@ class AgentLoop:
 
     def __init__(
         self,
+        sample: str = "main",
         *,
-        max_metadata: int = 2**20,
         stream: bool = False,
         max_messages: int | None = None,
         secrets: Sequence[str] = (),
     ) -> None:
-        self._max_metadata = max_metadata
+        self._sample = sample
         self._stream = stream
         self._max_messages = max_messages
         self._secrets = tuple(secrets)
@@ -88,10 +89,6 @@ class AgentLoop:
     def parse(self, body: Mapping[str, Any], rollout_id: str) -> Start:
         """The start in a body. Raises `Refused` (422)."""
         fields = read(AgentLoopFields, body)
-        size = json_size(fields.metadata)
-        if size > self._max_metadata:
-            text = f"Value error, metadata is {size} bytes of JSON, at most {self._max_metadata} are taken"
-            raise refused(("metadata",), "value_error", text)
         notes: list[str] = []
         asked = read_params(cleaned(fields.completion_params, "completion_params", notes), notes)
         named = fields.rollout_id
@@ -107,6 +104,8 @@ class AgentLoop:
                 url=joined("server_url", fields.server_url, "/v1/chat/completions"),
                 key=fields.api_key or None,
                 model=asked.model or "default",
+                # Its controllers route by the body's `rollout_id`; who routes by headers finds them, too.
+                headers={"x-rollout-id": header_value(named), "x-sample-id": self._sample},
                 extra={"rollout_id": named, "logprobs": asked.logprobs},
                 tools=False,
                 stream=self._stream,

@@ -48,8 +48,15 @@ def make_dialects(section: ServeSection, *, secrets: Sequence[str] = ()) -> Dial
     asked = section.chat.stream
     stream = True if asked == "auto" else asked
     name, status, most, hidden = section.sample, section.start_status, section.max_messages, tuple(secrets)
-    first = AgentLoop(max_metadata=section.max_metadata, stream=asked is True, max_messages=most, secrets=hidden)
-    second = MultiSample(name, start_status=status, stream=stream, max_messages=most, secrets=hidden)
+    first = AgentLoop(name, stream=asked is True, max_messages=most, secrets=hidden)
+    second = MultiSample(
+        name,
+        start_status=status,
+        stream=stream,
+        enforce_deadlines=section.enforce_deadlines,
+        max_messages=most,
+        secrets=hidden,
+    )
     third = SingleSample(name, stream=stream, max_messages=most, secrets=hidden)
     either = Either(name, start_status=status, stream=stream, max_messages=most, secrets=hidden)
     named: dict[str, Dialect] = {each.name: each for each in (first, second, third, either)}

@@ -22,6 +22,7 @@ _BY_KIND = {
     "bad_return": VALIDATION,
     "bad_limits": VALIDATION,
     "bad_sampling": VALIDATION,
+    "many_samples": VALIDATION,
     "grader_bad_score": VALIDATION,
     "grader_silent": VALIDATION,
     "no_label": VALIDATION,

@@ -83,7 +83,7 @@ class MultiSample:
         if start.grader_url is None:
             return None
         verdict = self._demanding(told(start, outcome, self._secrets), outcome)
-        name = start.chat.headers["x-sample-id"]
+        name = outcome.sample.sample_id or start.chat.headers["x-sample-id"]
 
         def body(parts: Parts) -> dict[str, Any]:
             return {

@@ -19,6 +19,7 @@ from runner.serve.start import Start
 from runner.store.outbox import Owed
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
+_NO_GRADER = "no grader configured: add `[graders.NAME]` to the file, or let the agent return a `reward`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def told(start: Start, outcome: Outcome, secrets: Sequence[str]) -> Told:
         text = error_text(failure_text(start, outcome), start, secrets)
         return Told(FAILURE, listed=False, message=text, category=failed_category(outcome))
     if outcome.failure is not None and outcome.failure.kind == "no_grader" and not outcome.scores:
-        return Told(FAILURE, listed=False, message="no grader configured")
+        return Told(FAILURE, listed=False, message=_NO_GRADER)
     reward = finite_reward(outcome)
     if reward is not None:
         return Told(SUCCESS, reward)

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from runner.serve.dialects.addresses import complete, header_value, joined
+from runner.models.address import header_value
+from runner.serve.dialects.addresses import complete, joined
 from runner.serve.dialects.fields import Fields, Key, Messages, OptionalUrl, Seconds, cleaned
 from runner.serve.start import Chat, Start
 
@@ -30,8 +31,9 @@ class RolloutFields(Fields):
     extra_fields: dict[str, Any] | None = None
 
 
-AnyId = Annotated[str, Field(max_length=LONGEST_ID)]
-"""An id of the second generation: any text, `""` and `a/b` included."""
+AnyId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+"""An id of the second generation: any text, `a/b` included. An empty one names nothing: its chat calls would go to
+nobody."""
 
 
 def rollout_start(
@@ -53,7 +55,7 @@ def rollout_start(
         dialect=dialect,
         wire_id=wire_id,
         rollout_id=rollout_id,
-        # An empty id names nothing: two rollouts without a name are not the same one.
+        # Two rollouts without a name are not the same one.
         keys=(f"id:{wire_id}",) if wire_id else (),
         prompt=tuple(cleaned(fields.initial_messages, "initial_messages", notes)),
         chat=chat,

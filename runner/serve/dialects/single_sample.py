@@ -87,7 +87,7 @@ class SingleSample:
         if start.grader_url is None:
             return None
         verdict = told(start, outcome, self._secrets)
-        name = start.chat.headers["x-sample-id"]
+        name = outcome.sample.sample_id or start.chat.headers["x-sample-id"]
 
         def body(parts: Parts) -> dict[str, Any]:
             sample = sample_body(parts, start.label, verdict) if verdict.listed else None

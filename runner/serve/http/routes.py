@@ -130,10 +130,11 @@ def _selector(body: Mapping[str, Any]) -> Selector:
 
 async def _health(face: Face, request: Request) -> Answer:
     found = await face.health()
+    status = 503 if found["status"] == "failing" else 200  # nothing mends that but a new start
     if not face.instance_id:
-        return json_answer(200, found)
+        return json_answer(status, found)
     named = {**found, "instance_id": face.instance_id}
-    return json_answer(200, named, {"x-osmosis-rollout-instance-id": face.instance_id})
+    return json_answer(status, named, {"x-osmosis-rollout-instance-id": face.instance_id})
 
 
 async def _platform_health(face: Face, request: Request) -> Answer:

@@ -9,22 +9,27 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import asdict, replace
 from typing import Any
 
 from runner.serve.admission import Answer, Headers
+from runner.serve.attempt_ids import AttemptIds
+from runner.serve.cancelling import CANCEL_WAIT, Selector
 from runner.serve.dialects.dialect import Dialect
-from runner.serve.engine import CANCEL_WAIT, Engine, Load, Selector
+from runner.serve.engine import Engine, Load
 from runner.serve.played import Played
 from runner.serve.slots import Slots
 from runner.serve.start import Refused
-from runner.serve.status import settled_status, status_of
+from runner.serve.status import status_of, status_of_known
+from runner.serve.summary import Summary
 from runner.serve.vitals import Exposition, Health
 from runner.serve.workers.board import Board
 from runner.serve.workers.bus import Bus, NoAnswer, Said
 from runner.serve.workers.membership import Membership
 from runner.serve.workers.shared_slots import SharedSlots
+from runner.serve.workers.sums import share, summed
+from runner.store.errors import StoreError
 from runner.store.outbox import Outbox
 
 START_WAIT = 5.0
@@ -47,6 +52,7 @@ class Crew:
         self._board.beat(self.worker)
         self._bus = Bus(member.folder, member.worker, self._asked)
         self._sent = [0] * member.workers
+        self._new_id = AttemptIds()
         self._slots: SharedSlots[Played] | None = None
         self._exposition: Exposition | None = None
 
@@ -70,7 +76,7 @@ class Crew:
 
         async def told() -> Mapping[str, Any]:
             others = await self._ask_all("health", {}, TELL_WAIT)
-            return _summed([await own(), *(head["health"] for head, _ in others)], self.workers)
+            return summed([await own(), *(head["health"] for head, _ in others)], self.workers)
 
         return told
 
@@ -89,6 +95,14 @@ class Crew:
 
         return told
 
+    def summarised(self, own: Summary) -> None:
+        """What this worker says of itself when somebody sums up."""
+        self._summary = own
+
+    async def summaries(self) -> list[Mapping[str, Any]]:
+        """What all workers that answer have done lately."""
+        return [self._summary.take(), *(head["summary"] for head, _ in await self._ask_all("summary", {}, TELL_WAIT))]
+
     async def open(self) -> None:
         """Answer the siblings from now on."""
         assert self._slots is not None
@@ -102,7 +116,15 @@ class Crew:
         while True:
             self._board.beat(self.worker)
             self._slots.pump()
+            await self._heed()
             await asyncio.sleep(TELL_WAIT)
+
+    async def _heed(self) -> None:
+        """Stop what a sibling has written down as cancelled while this worker did not answer, or was not there."""
+        try:
+            await self._engine.cancel_attempts(await self._outbox.to_cancel())
+        except StoreError as error:
+            log.warning("whether siblings have cancelled anything is not known: %s", error)
 
     async def aclose(self) -> None:
         """This worker ends."""
@@ -119,7 +141,7 @@ class Crew:
     def load(self) -> Load:
         """This worker's load; of the limits its share, so that the shares of all add up."""
         load = self._engine.load()
-        most, queue = (_share(limit, self.worker, self.workers) for limit in self._most)
+        most, queue = (share(limit, self.worker, self.workers) for limit in self._most)
         return replace(load, max_concurrent=most, max_queue=queue)
 
     async def start(self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = ()) -> Answer:
@@ -128,22 +150,32 @@ class Crew:
         if other == self.worker:
             return await self._engine.start(dialect, body, raw, headers)
         carried = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+        attempt_id = self._new_id()
+        head = {"dialect": dialect.name, "headers": carried, "attempt_id": attempt_id}
         self._sent[other] += 1
         try:
-            said, answer = await self._bus.ask(
-                other, "start", {"dialect": dialect.name, "headers": carried}, raw, timeout=START_WAIT
-            )
+            said, answer = await self._bus.ask(other, "start", head, raw, timeout=START_WAIT)
         except NoAnswer as error:
             log.warning("a start was handed over in vain: %s", error)
-            if error.sent and not self._known_again(dialect, body):
-                text = "whether it was accepted is not known: the worker that was to play it has ended"
-                raise Refused(503, text, {"retry-after": "1"}) from None
-            return await self._engine.start(dialect, body, raw, headers)
+            if not error.sent:
+                return await self._engine.start(dialect, body, raw, headers)
+            if not self._known_again(dialect, body):
+                return await self._accepted_there(dialect, attempt_id)
+            # Under the name it has there: if it was accepted there after all, it is not a second one.
+            return await self._engine.start(dialect, body, raw, headers, attempt_id)
         finally:
             self._sent[other] -= 1
         if "refused" in said:
             raise Refused(said["refused"], said["detail"], said["headers"])
         return Answer(said["status"], answer, said["headers"])
+
+    async def _accepted_there(self, dialect: Dialect, attempt_id: str) -> Answer:
+        """The answer to a start that a sibling accepted before it fell silent. Raises `Refused` if it may not have."""
+        known = await self._outbox.attempt(attempt_id)
+        if known is None:
+            text = "whether it was accepted is not known: the worker that was to play it has ended"
+            raise Refused(503, text, {"retry-after": "1"})
+        return Answer(*dialect.repeated(known.rollout_id, ()))
 
     def _known_again(self, dialect: Dialect, body: Mapping[str, Any]) -> bool:
         """Whether a start that comes twice is told from two: one without an id never is."""
@@ -155,7 +187,7 @@ class Crew:
         if known is None or known.worker == self.worker:
             return await self._engine.status(rollout_id)
         if known.verdict is not None:
-            return settled_status(known, known.verdict)
+            return status_of_known(known)
         try:
             said, _ = await self._bus.ask(known.worker, "phase", {"id_": rollout_id}, timeout=TELL_WAIT)
         except NoAnswer as error:
@@ -166,13 +198,32 @@ class Crew:
         return await self._engine.status(rollout_id)  # it has ended meanwhile, or waits for its worker to come back
 
     async def cancel(self, selector: Selector) -> dict[str, str]:
-        """Stop rollouts of all workers, and say what became of each."""
+        """Stop rollouts of all workers, and say what became of each. Raises `Refused` (503), as the engine does."""
         own = asyncio.ensure_future(self._engine.cancel(selector))
-        others = await self._ask_all("cancel", {"selector": asdict(selector)}, CANCEL_WAIT + 0.05)
-        found = await own
-        for head, _ in others:
+        others = await self._ask("cancel", {"selector": asdict(selector)}, CANCEL_WAIT + 0.05)
+        silent = set(range(self.workers)) - {self.worker, *others}
+        found, left = await asyncio.gather(own, self._cancel_for(silent, selector))
+        for head in (*(head for head, _ in others.values()), {"dispositions": left}):
+            if "refused" in head:
+                raise Refused(head["refused"], head["detail"], head["headers"])
             for name, word in head["dispositions"].items():
                 found[name] = max(found.get(name, "not_found"), word, key=_FURTHEST.index)
+        return found
+
+    async def _cancel_for(self, silent: Set[int], selector: Selector) -> dict[str, str]:
+        """Cancel what workers hold that do not answer, or are being started again: they find it in the state file."""
+        if not silent:
+            return {}
+        known = await self._outbox.by_prefix(selector.prefix or "")
+        meant = [each for each in known if each.worker in silent and selector.takes(each.rollout_id)]
+        if meant:
+            await self._outbox.cancel([each.attempt_id for each in meant])
+        running = {each for each in silent if self._board.answers(each)}
+        found: dict[str, str] = {}
+        for each in meant:
+            begun = each.phase == "held" or each.worker in running
+            word = "cancelled_running" if begun else "cancelled_queued"
+            found[each.rollout_id] = max(found.get(each.rollout_id, "not_found"), word, key=_FURTHEST.index)
         return found
 
     # What siblings ask
@@ -189,7 +240,13 @@ class Crew:
         if what == "cancel":
             asked = head["selector"]
             ids = None if asked["ids"] is None else tuple(asked["ids"])
-            return {"dispositions": await self._engine.cancel(Selector(ids, asked["prefix"], asked["everything"]))}, b""
+            try:
+                found = await self._engine.cancel(Selector(ids, asked["prefix"], asked["everything"]))
+            except Refused as refused:
+                return _told(refused)
+            return {"dispositions": found}, b""
+        if what == "summary":
+            return {"summary": self._summary.take()}, b""
         if what == "health":
             return {"health": await self._health()}, b""
         text = (await self._exposition(head["accept"]))[0] if self._exposition is not None else b""
@@ -199,52 +256,32 @@ class Crew:
         """Accept what a sibling hands over, refused or not in the words of this worker."""
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
         try:
-            answer = await self._engine.start(self._dialects[head["dialect"]], json.loads(raw), raw, headers)
+            dialect = self._dialects[head["dialect"]]
+            answer = await self._engine.start(dialect, json.loads(raw), raw, headers, head["attempt_id"])
         except Refused as refused:
-            return {"refused": refused.status, "detail": refused.detail, "headers": dict(refused.headers)}, b""
+            return _told(refused)
         return {"status": answer.status, "headers": dict(answer.headers)}, answer.body
 
     async def _ask_all(self, what: str, head: Mapping[str, Any], timeout: float) -> list[Said]:
         """The answers of the siblings that give one."""
+        return list((await self._ask(what, head, timeout)).values())
+
+    async def _ask(self, what: str, head: Mapping[str, Any], timeout: float) -> dict[int, Said]:
+        """The same, by sibling."""
         others = [each for each in range(self.workers) if each != self.worker and self._board.answers(each)]
         answers = await asyncio.gather(
             *(self._bus.ask(each, what, head, timeout=timeout) for each in others), return_exceptions=True
         )
-        found = []
-        for answer in answers:
+        found = {}
+        for each, answer in zip(others, answers, strict=True):
             if isinstance(answer, NoAnswer):
                 log.warning("%s", answer)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                found.append(answer)
+                found[each] = answer
         return found
 
 
-def _share(whole: int, worker: int, workers: int) -> int:
-    """The part of `whole` that counts for one of `workers`; the parts add up to it."""
-    return whole // workers + (worker < whole % workers)
-
-
-def _summed(bodies: list[Mapping[str, Any]], workers: int) -> dict[str, Any]:
-    """The body of `/health` for all workers. `workers` says how many answered."""
-    first, loads, owed = bodies[0], [body["concurrency"] for body in bodies], [body["callbacks"] for body in bodies]
-    draining = any(body["status"] == "draining" for body in bodies)
-    return {
-        **first,
-        "status": "draining" if draining else first["status"],
-        "active_rollouts": _sum(bodies, "active_rollouts"),
-        "completed_rollouts": _sum(bodies, "completed_rollouts"),
-        "concurrency": {**loads[0], "queued": _sum(loads, "queued"), "running": _sum(loads, "running")},
-        "callbacks": {
-            **owed[0],
-            "pending": _sum(owed, "pending"),
-            "abandoned": _sum(owed, "abandoned"),
-            "away": sorted({each for body in owed for each in body["away"]}),
-        },
-        "workers": {"of": workers, "answering": len(bodies)},
-    }
-
-
-def _sum(bodies: Iterable[Mapping[str, Any]], key: str) -> int:
-    return sum(body[key] for body in bodies)
+def _told(refused: Refused) -> Said:
+    return {"refused": refused.status, "detail": refused.detail, "headers": dict(refused.headers)}, b""

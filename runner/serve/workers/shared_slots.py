@@ -6,7 +6,7 @@ Who has waited longest plays next, whichever worker holds it; a worker that free
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
 
@@ -66,15 +66,18 @@ class SharedSlots(Slots[T]):
         self.pump()
         self._poke_others()
 
-    def withdraw(self, name: str) -> bool:
-        """Take one out of the queue. False: it does not wait."""
-        if not super().withdraw(name):
-            return False
-        del self._since[name]
+    def withdraw(self, names: Iterable[str]) -> list[T]:
+        """Take items out of the queue: those that wait."""
+        waited = [name for name in names if name in self._waiting]
+        if not waited:
+            return []
+        for name in waited:
+            del self._since[name]
+        found = super().withdraw(waited)
         self._show()
         self.pump()
-        self._poke_others()  # it may be theirs to begin what stood behind the one that is gone
-        return True
+        self._poke_others()  # it may be theirs to begin what stood behind those that are gone
+        return found
 
     def hurry(self, due: Callable[[T], bool], most: int | None = None) -> int:
         """Begin those that wait and are due, whatever the number that plays: their time is over, they end at once.

@@ -62,15 +62,19 @@ class Supervisor:
         self._ready = False
         self._first = asyncio.Event()
 
-    async def run(self) -> tuple[int, int]:
-        """Until all workers have ended: the worst of their exit codes, and how many rollouts they left unfinished."""
+    async def run(self) -> tuple[int, tuple[int, int]]:
+        """Until all workers have ended: the worst of their exit codes, and what they said of what they cut short.
+
+        That is how many rollouts they could not finish, and how many of these have no verdict.
+        """
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         for number in signals:
             loop.add_signal_handler(number, self._stop)
         try:
             codes = await asyncio.gather(*(self._keep(worker) for worker in range(self._crowd.workers)))
-            return worst(codes), sum(told.get("left", 0) for told in self._told.values())
+            cut, left = (sum(told.get(word, 0) for told in self._told.values()) for word in ("cut", "left"))
+            return worst(codes), (cut, left)
         finally:
             for number in signals:
                 loop.remove_signal_handler(number)

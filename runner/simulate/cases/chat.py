@@ -190,7 +190,7 @@ CHAT: tuple[Case, ...] = (
     Case("chat-garbage", (), "ask again after a page of HTML", _recovers("chat-garbage")),
     Case("chat-no-choices", (72,), "ask again after an answer without choices", _recovers("chat-empty")),
     Case("chat-error-event", (81,), "ask again after an error in a stream", _recovers("chat-error"), _ROLLOUT),
-    Case("chat-gone", (), "report a failure when the model never answers", model_gone),
+    Case("chat-gone", (107,), "report a failure when the model never answers", model_gone),
     Case("chat-refused", (), "not ask again what was refused with 400", not_retried),
     Case("chat-odd-json", (72, 73, 76), "bear what endpoints leave out", odd_answers),
     Case("chat-odd-stream", (81,), "bear comments, CRLF and a missing [DONE]", odd_streams, _ROLLOUT),

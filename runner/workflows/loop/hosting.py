@@ -56,6 +56,7 @@ def prepare_loop(target: Any, config: Mapping[str, Any]) -> PreparedLoop:
     loop = _made(target, config) if inspect.isclass(target) else target
     if loop is target and config:
         raise WorkflowMisfit(f"`{_name(target)}` is made already, so `config` cannot reach it; name its class")
+    _check_calls(loop)
     found = validate_agent_loop(loop)
     # Tools that depend on the request's metadata cannot be listed without them: that is for the rollout to say.
     fatal = [error for error in found.errors if error.code != "GET_TOOLS_EXCEPTION"]
@@ -63,6 +64,21 @@ def prepare_loop(target: Any, config: Mapping[str, Any]) -> PreparedLoop:
         raise WorkflowMisfit("; ".join(error.message for error in fatal))
     doubts = (*found.errors, *found.warnings)
     return PreparedLoop(loop, () if found.errors else _specs(_tools(loop, _nothing())), tuple(doubts))
+
+
+def _check_calls(loop: Any) -> None:
+    """Raises `WorkflowMisfit` for a method that does not take what it is called with."""
+    for name, takes in (("get_tools", "(self, request)"), ("run", "(self, ctx)")):
+        method = getattr(loop, name, None)
+        if not callable(method):
+            continue
+        try:
+            inspect.signature(method).bind(None)
+        except TypeError:
+            found = inspect.signature(method)
+            raise WorkflowMisfit(f"`{_name(loop)}.{name}` takes {found}; it is called with {takes}") from None
+        except ValueError:  # no signature that could be read: it is simply called
+            continue
 
 
 def _name(target: Any) -> str:
@@ -125,7 +141,7 @@ class LoopWorkflow(AgentWorkflow[Any]):
         self._loop = loop
 
     async def run(self, ctx: AgentWorkflowContext[Any]) -> AgentWorkflowOutput:
-        request = hosted_request(ctx.rollout_id, ctx.prompt, ctx.metadata, ctx.terms, ctx.tools)
+        request = hosted_request(ctx.rollout_id, ctx.prompt, ctx.row, ctx.terms, ctx.tools)
         tools = _tools(self._loop, request)
         model = HostedModel(ctx, _specs(tools), ctx.terms.sampling)
 

@@ -10,10 +10,14 @@ from runner.workflows.loop.noun import Noun
 
 
 class RolloutStatus(StrEnum):
-    """How a rollout ended."""
+    """How a rollout ended: the first two are the first generation's words, the others what came after them."""
 
     COMPLETED = "COMPLETED"
     ERROR = "ERROR"
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
 
 
 class RolloutMetrics(Noun):

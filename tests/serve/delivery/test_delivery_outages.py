@@ -169,20 +169,6 @@ def test_trap_14_settle_delivers_what_it_can_and_counts_the_rest(desk: Any) -> N
     desk.run(test)
 
 
-def test_what_is_forgotten_is_not_posted(desk: Any) -> None:
-    async def test() -> None:
-        controller = await desk.controller(lambda seen: 0.1)
-        async with desk.side(replace(desk.quick, concurrency=1)) as side:
-            await side.finish("a", controller.url)
-            await side.finish("b", controller.url)
-            await asyncio.sleep(0.02)
-            assert [side.deliveries.forget(name) for name in ("a", "b", "none")] == [2, 2, 0]
-            await side.done()
-            assert controller.paths == ["/a/completion"]
-
-    desk.run(test)
-
-
 def test_a_channel_that_is_owed_already_is_not_posted_twice(desk: Any) -> None:
     async def test() -> None:
         controller = await desk.controller()

@@ -218,15 +218,57 @@ def connections(key: str, starts: list[tuple[str, dict[str, Any]]]) -> Iterator[
             yield Attack(f"http/2 {rest[:12]!r} {end}", (frame + rest,), end)
 
 
+def oversized(key: str, starts: list[tuple[str, dict[str, Any]]], chance: random.Random) -> Iterator[Attack]:
+    """More than any limit allows, told beforehand or not, with and without a good start in it. Without end."""
+    while True:
+        path, body = starts[chance.randrange(len(starts))]
+        size, good = chance.randrange(66_000, 300_000), dumped(body)
+        padded = good[:-1] + b', "padding": "' + b"x" * size + b'"}'
+        chunked = head(f"POST {path} HTTP/1.1", "content-type: application/json", "transfer-encoding: chunked", key=key)
+        told = head(f"POST {path} HTTP/1.1", f"content-length: {size * 10**6}", key=key)
+        yield from (
+            Attack(f"{path} body of {size}", (post(path, padded, key=key),)),
+            Attack(f"{path} blanks before a body", (post(path, b" " * size + good, key=key),)),
+            Attack(f"{path} chunks of {size}", (chunked + b"%x\r\n%b\r\n" % (size, b"x" * size) + b"0\r\n\r\n",)),
+            Attack(f"{path} terabytes are told", (told + b"x" * 70_000,), "close"),
+            Attack(f"{path} head of {size}", (head(f"POST {path} HTTP/1.1", "a: " + "b" * size, key=key),)),
+            Attack(f"{path} metadata of 50,000", (post(path, dumped({**body, "metadata": {"a": "x" * 50_000}}),
+                                                       key=key),)),
+        )  # fmt: skip
+
+
+def slow(key: str, starts: list[tuple[str, dict[str, Any]]], chance: random.Random) -> Iterator[Attack]:
+    """Piece by piece: whole in the end, or broken off, or never finished. Without end."""
+    while True:
+        path, body = starts[chance.randrange(len(starts))]
+        whole = post(path, dumped({**body, "rollout_id": [chance.random()]}), key=key)
+        cut = chance.randrange(20, len(whole) - 10)
+        yield from (
+            Attack(f"{path} in pieces", _pieces(whole, 5)),
+            Attack(f"{path} in pieces, half-closed", _pieces(whole[:cut], 4), "half"),
+            Attack(f"{path} in pieces, gone", _pieces(whole[:cut], 4), "close"),
+            Attack(f"{path} never finished", _pieces(whole[:cut], 2)),
+        )
+
+
+def _pieces(raw: bytes, number: int) -> tuple[bytes, ...]:
+    step = len(raw) // number + 1
+    return tuple(raw[at : at + step] for at in range(0, len(raw), step))
+
+
 def everything(key: str, starts: list[tuple[str, dict[str, Any]]], number: int, seed: int) -> list[Attack]:
-    """So many attacks, shuffled: every one at least once where they fit, with random bytes changed in the rest."""
+    """So many attacks, shuffled: every one at least once where they fit; of the rest a third is too large, a third
+    slow, and a third has random bytes changed."""
     chance = random.Random(seed)
     known = [*fields(key, starts), *bodies(key, starts), *smuggled(key, starts), *heads(key)]
     odd = list(connections(key, starts))
     known += odd
     chance.shuffle(known)
-    more = islice(cycle([each for each in known if each.end != "hold"]), max(0, number - len(known)))
-    found = [*known[:number], *(_changed(each, chance) for each in more)]
+    room = max(0, number - len(known))
+    found = [*known[:number], *islice(oversized(key, starts, chance), room // 3),
+             *islice(slow(key, starts, chance), room // 3)]  # fmt: skip
+    more = islice(cycle([each for each in known if each.end != "hold"]), max(0, number - len(found)))
+    found += [_changed(each, chance) for each in more]
     chance.shuffle(found)
     return found
 

@@ -137,6 +137,8 @@ class Served:
     url: str
     folder: Path
     log: Path
+    rested: int = 0
+    """Open files before anything happened."""
     KEY = KEY
 
     @property
@@ -148,6 +150,15 @@ class Served:
 
     def fds(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def threads(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
+
+    def value(self, name: str) -> float:
+        """A metric of one sample."""
+        found = re.search(rf"^\w+_{name}(?:{{.*}})? (\S+)$", self.metrics(), re.MULTILINE)
+        assert found is not None, name
+        return float(found[1])
 
     def rss(self) -> float:
         """MiB resident."""
@@ -197,6 +208,15 @@ class Served:
         while (found := self.fds()) > most and time.monotonic() < until:
             time.sleep(0.1)
         return found
+
+    def steady(self, seconds: float = 10) -> int:
+        """Wait until as many files are open as half a second before; how many there are."""
+        until, seen = time.monotonic() + seconds, [-1]
+        while len(set(seen[-6:])) > 1 or len(seen) < 6:
+            assert time.monotonic() < until, seen
+            time.sleep(0.1)
+            seen.append(self.fds())
+        return seen[-1]
 
     def unharmed(self) -> None:
         """No 500 was ever answered, and nothing was logged as an error."""

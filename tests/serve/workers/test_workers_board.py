@@ -58,7 +58,7 @@ def test_the_limits_are_of_both_and_turns_go_by_age(two: list[Worker]) -> None:
     assert first.began == ["r0", "r2"]  # it was poked: r2 is older than the second's own r3
     first.slots.leave()
     assert (first.began, second.began) == (["r0", "r2"], ["r1", "r3"])
-    assert first.slots.withdraw("r4") and not first.slots.withdraw("r4")
+    assert first.slots.withdraw(["r4", "r4x"]) and not first.slots.withdraw(["r4"])
     first.slots.leave()
     second.slots.leave()
     assert first.board.totals() == (0, 0)

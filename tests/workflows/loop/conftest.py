@@ -1,4 +1,4 @@
-"""The stages of the engine's and the server's own tests, and the seeds' examples as they were written."""
+"""The stages of the engine's and the server's own tests, and the seeds' examples as they were written (tests/seeds)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from types import ModuleType
 import pytest
 
 TESTS = Path(__file__).parents[2]
-SEEDS = Path(__file__).parent / "seeds"
+BLOCKS = TESTS / "seeds" / "blocks"
+JOINED = {"quick_start": ("agent_loop", "create_app"), "reward": ("reward", "helpers", "extract")}
+"""Examples that a document gives in several blocks."""
 
 
 def _module(name: str, path: Path) -> ModuleType:
@@ -27,7 +29,12 @@ project = _module("loop_tests_runtime", TESTS / "runtime" / "conftest.py").proje
 stage = _module("loop_tests_serve", TESTS / "serve" / "conftest.py").stage
 
 
+def _block(name: str) -> str:
+    found = [BLOCKS / folder / f"{name}.py.txt" for folder in ("agent-loop-guide", "remote-rollout-sdk")]
+    return next(path for path in found if path.is_file()).read_text(encoding="utf-8")
+
+
 @pytest.fixture
 def seed() -> Callable[[str], str]:
     """An example of the seeds, to the letter."""
-    return lambda name: (SEEDS / f"{name}.py.txt").read_text()
+    return lambda name: "\n\n".join(map(_block, JOINED.get(name, (name,))))

@@ -1,0 +1,131 @@
+"""Who owns what a sandbox leaves on the machine: a key that tells any later run whether its owner still lives.
+
+The key is the boot, the namespace of process numbers, the process and when it was started: nothing has to be removed
+for it to become false, so `kill -9` leaves no lie behind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+MARK = "OSMOSIS_SANDBOX"
+"""The variable that every process of a sandbox without a namespace of its own carries: KEY/NAME."""
+
+_KEY = re.compile(r"([0-9a-f]{8})-(\d+)-(\d+)-(\d+)")
+
+
+@cache
+def _key_of(pid: int) -> str:
+    return f"{_boot()}-{_namespace()}-{pid}-{_started(pid)}"
+
+
+def owner_key() -> str:
+    """The key of this process."""
+    return _key_of(os.getpid())
+
+
+def is_dead(key: str) -> bool:
+    """Whether the process of `key` has surely ended. False for what another container owns: nobody here can know."""
+    found = _KEY.fullmatch(key)
+    if found is None:
+        return False
+    boot, namespace, pid, started = found.groups()
+    if boot != _boot():
+        return True
+    return int(namespace) == _namespace() and _started(int(pid)) != int(started)
+
+
+def owned_folder() -> Path:
+    """Where the folders of this process's sandboxes are made: private to the user, and named by the owner's key."""
+    folder = _home() / owner_key()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def reap_folders() -> list[Path]:
+    """Remove the folders whose owner is dead, and end what ran in them. Returns what was removed."""
+    reaped = []
+    for folder in list(_home().iterdir()):
+        if is_dead(folder.name):
+            for pid in marked(folder.name):
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            remove_tree(folder)
+            reaped.append(folder)
+    return reaped
+
+
+def marked(mark: str) -> Iterator[int]:
+    """The processes of this machine that carry `mark`, or a mark that begins with it and a slash."""
+    wanted = f"{MARK}={mark}".encode()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and _carries(entry.name, wanted):
+            yield int(entry.name)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that hostile code could write: read-only folders in it are no obstacle."""
+
+    def again(_function: object, path: str, _error: object) -> None:
+        with suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.chmod(path, 0o700)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+
+    shutil.rmtree(folder, onerror=again)
+
+
+def _home() -> Path:
+    """The folder of all owners of this user. Raises `PermissionError` when somebody else made it first."""
+    home = Path(tempfile.gettempdir()) / f"osmosis-run-{os.getuid()}"
+    with suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+    there = home.lstat()
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or there.st_mode & 0o077:
+        raise PermissionError(f"{home} is not a private folder of this user; remove it, or set TMPDIR")
+    return home
+
+
+def _carries(pid: str, wanted: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            entries = file.read().split(b"\0")
+    except OSError:
+        return False
+    return any(entry == wanted or entry.startswith(wanted + b"/") for entry in entries)
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return "00000000"
+
+
+def _namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def _started(pid: int) -> int:
+    """When a process was started, in ticks since the boot; 0 when there is none, or it has only not been reaped."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[19])

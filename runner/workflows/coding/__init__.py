@@ -1,0 +1,1 @@
+"""`agent = "coding"`: work on a repository in a sandbox, with a patch as its result."""
