@@ -81,6 +81,8 @@ async def regrade(plan: Plan, path: Path, *, everything: bool = False) -> tuple[
         ):
             # First of all: a regrade that was killed is then one that is not done, and the next goes on with it.
             folder.write_manifest(_manifest(folder.manifest, plan, digests))
+            for notice in live.notices:
+                log.say(notice)
 
             async def play(item: _Item) -> None:
                 await _grade(live, journal, item, (digests, kept), count)

@@ -213,6 +213,9 @@ class _Run:
             async with Journal.open(self._folder.journal_path) as journal:
                 self._journal = journal
                 async with self._plan.open(record=self._options.record) as live:
+                    for notice in live.notices:
+                        self._watcher.told(notice)
+                        self._log.say(notice)
                     await self._pool.run(self._work(), partial(self._play, live))
         finally:
             if timer is not None:

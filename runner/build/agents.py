@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from runner.build.builtins import sandbox_of
 from runner.build.site import Site
 from runner.config.builtins import FinishTool, SandboxedTool
 from runner.config.parser import ParserSection
+from runner.records.completion import ToolSpec
+from runner.tools.mcp.names import wire_name
 from runner.workflows.calling import Calling, NativeCalling
-from runner.workflows.custom import PreparedWorkflow, prepare
+from runner.workflows.custom import prepare
 from runner.workflows.parsers.parser import Parser
 from runner.workflows.tools import ToolsWorkflow
 from runner.workflows.workflow import AgentWorkflow
 
 _REACT = ParserSection(format="react-text")
+
+
+@dataclass(frozen=True)
+class InText:
+    """A factory of workflows whose model is told of its tools in words: over the wire it is offered none."""
+
+    make: Callable[[], AgentWorkflow[Any]]
+    offered: tuple[ToolSpec, ...] = ()
+
+    def __call__(self) -> AgentWorkflow[Any]:
+        return self.make()
 
 
 def build_tools_agent(site: Site) -> Callable[[], AgentWorkflow[Any]] | None:
@@ -24,10 +39,10 @@ def build_tools_agent(site: Site) -> Callable[[], AgentWorkflow[Any]] | None:
     if calling is None:
         return None
     stop_when = stop_conditions(site)
-    return lambda: ToolsWorkflow(stop_when, calling)
+    return _made(site, lambda: ToolsWorkflow(stop_when, calling))
 
 
-def build_coding_agent(site: Site) -> PreparedWorkflow | None:
+def build_coding_agent(site: Site) -> Callable[[], AgentWorkflow[Any]] | None:
     """The factory for `coding`, or None with a finding. Raises `ConfigMisfit` for settings that do not fit."""
     from runner.workflows.coding.settings import CodingSettings
     from runner.workflows.coding.workflow import CodingWorkflow
@@ -43,14 +58,23 @@ def build_coding_agent(site: Site) -> PreparedWorkflow | None:
     prepared = prepare(make, site.config.workflow.config)
     if calling is None or not _has_sandbox(site, prepared.config.sandbox):
         return None
-    return prepared
+    return _made(site, prepared)
+
+
+def _made(site: Site, make: Callable[[], AgentWorkflow[Any]]) -> Callable[[], AgentWorkflow[Any]]:
+    return InText(make) if text_format(site) is not None else make
+
+
+def text_format(site: Site) -> ParserSection | None:
+    """`[workflow] parser`, or what its default comes to; None for native tool calls."""
+    return site.config.workflow.parser or (_REACT if site.config.agent == "react" else None)
 
 
 def stop_conditions(site: Site) -> tuple[str, ...]:
     """`[workflow] stop_when`; where nobody wrote it, an answer or a built-in finish tool."""
     workflow = site.config.workflow
     if "stop_when" in workflow.model_fields_set:
-        return workflow.stop_when
+        return tuple(wire_name(condition) for condition in workflow.stop_when)
     finish = [f"tool:{name}" for name, section in site.config.tools.items() if isinstance(section, FinishTool)]
     return (*workflow.stop_when, *finish)
 
@@ -58,7 +82,7 @@ def stop_conditions(site: Site) -> tuple[str, ...]:
 def build_calling(site: Site) -> Calling | None:
     """How the model calls tools: natively, or in the format of a parser. None with a finding, or without imports."""
     config = site.config
-    section = config.workflow.parser or (_REACT if config.agent == "react" else None)
+    section = text_format(site)
     resend = config.workflow.reasoning == "resend"
     if section is None:
         return NativeCalling(resend_reasoning=resend)
@@ -78,7 +102,10 @@ def _parser(site: Site, section: ParserSection) -> Parser | None:
     if section.format is not None:
         return parser_named(section.format)
     if section.regex is not None:
-        return RegexParser(section.regex)
+        try:
+            return RegexParser(section.regex)
+        except (re.error, OverflowError, RecursionError):
+            return None  # a finding of the check of the file
     assert section.call is not None  # one of the three is there
     path = ("workflow", "parser", "call")
     found = site.find(section.call, path)

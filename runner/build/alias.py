@@ -47,6 +47,7 @@ _MODULES = frozenset(
                 "integrations.agents.strands",
                 "messages",
                 "network",
+                "observability",
                 "registry",
                 "server",
                 "server.app",

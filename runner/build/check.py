@@ -25,6 +25,7 @@ class Checked:
     notes: tuple[str, ...] = ()
     offered: tuple[str, ...] = ()
     """The tools that an agent loop brings along, by name."""
+    servers: int = 0
 
 
 def check_build(loaded: Loaded, *, imports: bool = True, read_rows: bool = False) -> Checked:
@@ -45,6 +46,7 @@ def check_build(loaded: Loaded, *, imports: bool = True, read_rows: bool = False
         rows if read_rows else None,
         tuple(site.notes),
         tuple(spec.name for spec in offered),
+        len(site.config.mcp),
     )
 
 

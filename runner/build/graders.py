@@ -12,6 +12,8 @@ from runner.build.site import Site
 from runner.build.templates import compile_template, compile_text
 from runner.config.graders import (
     ChoiceGrader,
+    CommandGrader,
+    CommandScore,
     ContainsGrader,
     ExactGrader,
     Extract,
@@ -24,17 +26,32 @@ from runner.config.graders import (
 )
 from runner.diag.diagnostic import Path
 from runner.diag.suggest import nearest
-from runner.graders import choice, contains, exact, extract, json_schema, math, python, regex, rubric, trajectory
+from runner.graders import (
+    choice,
+    command,
+    contains,
+    exact,
+    extract,
+    json_schema,
+    math,
+    python,
+    regex,
+    rubric,
+    trajectory,
+)
 from runner.graders.extracted import Extracted
 from runner.graders.grader import Grader, GraderContext, GraderMisfit
 from runner.graders.labels import Expect, require_label
 from runner.graders.worker import Workers
 from runner.records.failure import GraderError
 from runner.templates.template import Template, TemplateError
+from runner.tools.mcp.names import wire_name
 
 _NAMES = ("row", "label", "prompt")
-_OWN_GUARD = (ExactGrader, ContainsGrader, RegexGrader, ChoiceGrader, MathGrader, JsonSchemaGrader, TrajectoryGrader)
-"""Kinds that bound their own dear steps. An outer deadline would count the wait for a worker as the grader's time."""
+_OWN_GUARD = (ExactGrader, ContainsGrader, RegexGrader, ChoiceGrader, MathGrader, JsonSchemaGrader, TrajectoryGrader,
+              CommandGrader)  # fmt: skip
+"""Kinds that bound their own dear steps. An outer deadline would count the wait for a worker, or for a sandbox, as the
+grader's time."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +256,7 @@ def _judge_prompt(template: Template) -> Callable[..., str]:
 
 def _trajectory(bench: _Bench, section: TrajectoryGrader) -> Grader | None:
     steps = [
-        trajectory.ExpectedCall(step.tool, _arguments(bench, step.args or {}, index))
+        trajectory.ExpectedCall(wire_name(step.tool), _arguments(bench, step.args or {}, index))
         for index, step in enumerate(section.expect)
     ]
     return trajectory.TrajectoryGrader(steps, mode=section.mode, max_calls=section.max_calls)
@@ -254,6 +271,27 @@ def _arguments(bench: _Bench, args: Mapping[str, Any], index: int) -> dict[str, 
     return {key: made(key, value) for key, value in args.items()}
 
 
+def _command(bench: _Bench, section: CommandGrader) -> Grader | None:
+    text = bench.expect(section.command, "command")
+    names = list(bench.site.config.sandboxes)
+    name = section.sandbox or (names[0] if len(names) == 1 else None)
+    if text is None or name is None or name not in names:
+        return None  # which sandbox it is has been looked at by the checks of the file
+    by = command.BY_EXIT
+    if isinstance(section.score, CommandScore):
+        regex, junit = section.score.regex, section.score.junit
+        by = command.By("regex", regex) if regex is not None else command.By("junit", junit or "")
+    return command.CommandGrader(
+        text,
+        name,
+        timeout=bench.timeout,
+        folder=section.folder,
+        patch=section.patch,
+        protect=section.protect,
+        by=by,
+    )
+
+
 _BUILDERS: dict[type[Any], Callable[[_Bench, Any], Grader | None]] = {
     ExactGrader: _exact,
     ContainsGrader: _contains,
@@ -264,4 +302,5 @@ _BUILDERS: dict[type[Any], Callable[[_Bench, Any], Grader | None]] = {
     PythonGrader: _python,
     RubricGrader: _rubric,
     TrajectoryGrader: _trajectory,
+    CommandGrader: _command,
 }

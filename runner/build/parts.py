@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from runner.build.entrypoint import enter
 from runner.build.graders import build_graders
 from runner.build.live import GraderPart, ResourcePart
+from runner.build.mcp import McpPart, build_servers
 from runner.build.models import ModelMaker, RolePart, build_models
 from runner.build.prompts import Prompts, build_prompts
 from runner.build.resources import build_resources
@@ -35,6 +36,7 @@ class Parts:
     roles: dict[str, RolePart]
     tests: list[ScriptedTest]
     sandboxes: list[SandboxPart]
+    servers: list[McpPart]
 
 
 def assemble(site: Site) -> Parts:
@@ -49,7 +51,8 @@ def assemble(site: Site) -> Parts:
     graders = build_graders(site, workers)
     model, roles = build_models(site)
     return Parts(prompts, tools, run_resources, rollout_resources, graders, workers,
-                 build_workflow(site), model, roles, build_tests(site), build_sandboxes(site))  # fmt: skip
+                 build_workflow(site), model, roles, build_tests(site), build_sandboxes(site),
+                 build_servers(site.config))  # fmt: skip
 
 
 def _set_environment(site: Site) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runner.build.code import code_facts, recording_facts
 from runner.build.dataset import build_dataset
 from runner.build.live import GraderPart, Live, ResourcePart, Role
+from runner.build.mcp import McpPart, open_servers
 from runner.build.models import ModelMaker, RolePart, build_sampling
 from runner.build.opening import Opened
 from runner.build.parts import Parts, assemble
@@ -42,7 +43,7 @@ from runner.sandboxes.pool import SandboxPool
 from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
-from runner.workflows.loop.shape import Offers
+from runner.workflows.loop.shape import offered_beside
 
 if TYPE_CHECKING:
     from runner.models.recording import Recording
@@ -79,6 +80,7 @@ class Plan:
     digests: Mapping[str, str]
     tests: tuple[ScriptedTest, ...] = ()
     sandboxes: tuple[SandboxPart, ...] = ()
+    servers: tuple[McpPart, ...] = ()
     _last: list[tuple[Row, tuple[tuple[Message, ...], str | None]]] = field(default_factory=list, repr=False)
 
     def request(self, row: Row, attempt: int) -> RolloutRequest:
@@ -162,7 +164,17 @@ class Plan:
             for resource in self.run_resources:
                 await _open(resource, opened)
             pools, notices = await _open_pools(self.sandboxes, stack)
-            yield Live(self, policy, roles, opened.values, pools, notices)
+            plan = self.with_tools(await open_servers(self.servers, stack)) if self.servers else self
+            yield Live(plan, policy, roles, opened.values, pools, notices)
+
+    def with_tools(self, tools: Mapping[str, Tool]) -> Plan:
+        """This plan with more tools, by the names that the model sees. Raises `ConfigFailure` for a name it has."""
+        twice = next((name for name in tools if name in self.tools), None)
+        if twice is not None:
+            raise ConfigFailure(f"two tools are called `{twice}`", kind="duplicate_name")
+        toolbox = self.toolbox.with_tools(tools)
+        offered = offered_beside(self.make_workflow, toolbox.specs)
+        return replace(self, tools={**self.tools, **tools}, toolbox=toolbox, offered=offered)
 
     def require_model(self) -> ModelMaker:
         """What makes the policy. Raises `ConfigError` for a file that names none."""
@@ -246,7 +258,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         prompts=parts.prompts,
         tools=parts.tools,
         toolbox=toolbox,
-        offered=make_workflow.offered if isinstance(make_workflow, Offers) else toolbox.specs,
+        offered=offered_beside(make_workflow, toolbox.specs),
         graders=tuple(parts.graders),
         reward=build_reward(site),
         required=required_names(site),
@@ -262,6 +274,7 @@ def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileD
         digests={part: digest(known[part]) for part in ("result", "grade")},
         tests=tuple(parts.tests),
         sandboxes=tuple(parts.sandboxes),
+        servers=tuple(parts.servers),
     )
 
 

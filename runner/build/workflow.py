@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from runner.build.agents import build_coding_agent, build_tools_agent
+from runner.build.importing import ReferenceProblem
 from runner.build.site import Site
 from runner.build.strands import build_strands
 from runner.config.reference import Reference
 from runner.diag.diagnostic import Diagnostic
+from runner.diag.suggest import nearest
 from runner.strands.adapted import adapt_agent, agent_maker
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
 from runner.workflows.loop.shape import is_loop
-from runner.workflows.registry import registered_agent
+from runner.workflows.registry import registered_agent, registered_agents
 from runner.workflows.workflow import AgentWorkflow
 
 if TYPE_CHECKING:
@@ -71,8 +73,24 @@ def _custom(site: Site, agent: Reference) -> WorkflowMaker | None:
     path = ("workflow", "agent")
     if not agent.name:
         return None if site.found is None else _discovered(site, agent, site.found)
-    found = site.find(agent, path, registered_agent)
+    found = site.find(agent, path, lambda name: _registered(agent, name))
     return None if found is None else _made(site, agent, found.value)
+
+
+def _registered(agent: Reference, name: str) -> Any:
+    """What was registered as `name`; None where nothing is. Raises `ReferenceProblem` that lists what is."""
+    found, names = registered_agent(name), registered_agents()
+    if found is not None or not names:
+        return found
+    near = nearest(name, names)
+    raise ReferenceProblem(
+        "no-such-name",
+        f"`{agent.target}` has no `{name}`, and no agent is registered as that",
+        start=len(agent.target) + 1,
+        length=len(name),
+        label=f"did you mean `{near}`?" if near else "",
+        note=f"registered agents: {', '.join(names)}",
+    )
 
 
 def _discovered(site: Site, agent: Reference, found: Discovered) -> WorkflowMaker | None:

@@ -61,7 +61,7 @@ def unfinished_text(cut: int, left: int) -> str:
     goes_on = "it goes on after the next start" if left == 1 == whole else "they go on after the next start"
     if told and left:
         reported = f"{told} {'is' if told == 1 else 'are'} reported as failed"
-        goes_on = f"{left} did not end even then, and {'goes' if left == 1 else 'go'} on after the next start"
+        goes_on = f"{left} {'is left and goes' if left == 1 else 'are left and go'} on after the next start"
     what = ", ".join(text for text, count in ((reported, told), (goes_on, left)) if count)
     return f"{whole} rollout{'s' * (whole != 1)} could not be finished; {what}" if whole else ""
 

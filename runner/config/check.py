@@ -20,6 +20,7 @@ def check(loaded: Loaded, *, serving: bool = False) -> None:
     from runner.config.checks.limits import check_limits
     from runner.config.checks.models import check_models
     from runner.config.checks.names import check_names
+    from runner.config.checks.sandboxes import check_sandboxes
     from runner.config.checks.scores import check_scores
     from runner.config.checks.serve import check_serve
     from runner.config.checks.tests import check_tests
@@ -27,7 +28,15 @@ def check(loaded: Loaded, *, serving: bool = False) -> None:
     from runner.config.checks.variants import check_variants
 
     checking = Checking(loaded, loaded.config)
-    for part in (check_names, check_scores, check_limits, check_contents, check_variants, check_values):
+    for part in (
+        check_names,
+        check_scores,
+        check_limits,
+        check_contents,
+        check_sandboxes,
+        check_variants,
+        check_values,
+    ):
         part(checking)
     check_models(checking, serving=serving)
     check_serve(checking, serving=serving)

@@ -15,6 +15,7 @@ from runner.config.graders import Grader
 from runner.config.kinds import Tool
 from runner.config.limits import LimitsSection
 from runner.config.matrix import MatrixSection, ProfileTable
+from runner.config.mcp import McpSection
 from runner.config.model import ModelSection, RoleSection
 from runner.config.reference import Reference
 from runner.config.resources import ResourceSection
@@ -49,6 +50,8 @@ class RolloutConfig(Section):
     """What one rollout may use."""
     tools: Annotated[dict[str, Tool], RESULT] = Field(default_factory=dict)
     """What the model may call, by name."""
+    mcp: Annotated[dict[str, McpSection], RESULT] = Field(default_factory=dict)
+    """Servers of the Model Context Protocol, by name; their tools are `NAME/tool`."""
     resources: Annotated[dict[str, ResourceSection], RESULT] = Field(default_factory=dict)
     """What the runner opens and closes for tools and graders, by name."""
     sandboxes: Annotated[dict[str, SandboxSection], RESULT] = Field(default_factory=dict)
@@ -113,4 +116,4 @@ class RolloutConfig(Section):
     @property
     def agent(self) -> AgentName | Reference:
         """`workflow.agent`, or what its default comes to."""
-        return self.workflow.agent or ("tools" if self.tools else "chat")
+        return self.workflow.agent or ("tools" if self.tools or self.mcp else "chat")

@@ -116,7 +116,7 @@ def word_fix(case: Case, near: str | None) -> Fix | None:
 def better_reference(text: str) -> tuple[str, str | None]:
     if not text:
         return "this names nothing", None
-    if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text):
+    if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text) and not text.endswith(".py"):
         module, _, name = text.rpartition(".")
         return f"put a colon before the name: `{module}:{name}`", f"{module}:{name}"
     if re.fullmatch(r"[^./:][^:]*\.py:[A-Za-z_][\w.]*", text):

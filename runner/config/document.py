@@ -45,6 +45,8 @@ _SPECIAL = {
     ("ToolTest", "expect"): "value or { contains, equals, matches, error }",
     ("GraderTest", "expect"): "number or { min, max }",
     ("ContainsGrader", "expect"): "string or array of strings",
+    ("CommandGrader", "score"): '"exit", { regex } or { junit }',
+    ("SandboxSection", "env"): "table of string or { env }",
     ("RolloutExpect", "reward"): "number or { min, max }",
     ("RolloutExpect", "tool_calls"): "array of string or { tool, args }",
     ("RolloutTest", "row"): "table or whole number",

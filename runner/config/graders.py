@@ -271,6 +271,65 @@ class TrajectoryGrader(GraderSection):
     """More tool calls than this score 0. Default: no limit."""
 
 
+class CommandScore(Section):
+    """How a command's end becomes a score: exactly one of `regex`, `junit`."""
+
+    regex: str | None = None
+    """A number in what it printed: group 1 of the last match; with a group 2, group 1 over group 2. None there: 0."""
+    junit: str | None = None
+    """The share of passed tests in the JUnit file it wrote, skipped ones left out. No file there: 0."""
+
+
+def _command_score(value: Any) -> Any:
+    if value == "exit" or isinstance(value, CommandScore):
+        return value
+    if isinstance(value, dict):
+        if len(value) == 1 and set(value) <= {"regex", "junit"} and isinstance(next(iter(value.values())), str):
+            return CommandScore(**value)
+        raise PydanticCustomError("exactly_one", "one key", {"keys": ("regex", "junit"), "found": list(value)})
+    raise wrong_choice('`"exit"`, `{ regex }` or `{ junit }`')
+
+
+_COMMAND_SCORE_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"const": "exit"},
+            *(
+                {
+                    "type": "object",
+                    "properties": {key: {"type": "string"}},
+                    "required": [key],
+                    "additionalProperties": False,
+                }
+                for key in ("regex", "junit")
+            ),
+        ]
+    }
+)
+
+
+class CommandGrader(GraderSection):
+    """A command in a fresh sandbox, such as the tests of a repository. A time-out or a lost sandbox gives no score."""
+
+    kind: Literal["command"]
+    """`command`."""
+    command: str
+    """What is run, by the shell of the sandbox; a Jinja template over `row` and `label`."""
+    sandbox: str | None = None
+    """Which of `[sandboxes]`. A fresh one is started: copies and setup, and nothing the agent touched. Default: the
+    only one there is."""
+    folder: str = "."
+    """Where in the sandbox it is run, and the patch applied. Default: its workdir."""
+    patch: bool = True
+    """Whether the patch that the agent left is applied first. `false` grades the sandbox as it is made."""
+    protect: Array[str] = ()
+    """Files that the patch cannot change, add or remove, as globs: `"tests/**"`; a name without `/` is meant in any
+    folder."""
+    score: Annotated[CommandScore | Literal["exit"], PlainValidator(_command_score), _COMMAND_SCORE_SCHEMA] = "exit"
+    r"""`"exit"`: 1.0 for exit code 0, else 0.0; `{ regex = '(\d+) of (\d+) passed' }`: a number that it prints;
+    `{ junit = "report.xml" }`: the share of tests that passed."""
+
+
 Grader = Annotated[
     ExactGrader
     | ContainsGrader
@@ -280,7 +339,8 @@ Grader = Annotated[
     | JsonSchemaGrader
     | PythonGrader
     | RubricGrader
-    | TrajectoryGrader,
+    | TrajectoryGrader
+    | CommandGrader,
     Field(discriminator="kind"),
 ]
 
@@ -294,5 +354,6 @@ KINDS: dict[str, type[GraderSection]] = {
     "python": PythonGrader,
     "rubric": RubricGrader,
     "trajectory": TrajectoryGrader,
+    "command": CommandGrader,
 }
 """Every grader kind and its table."""

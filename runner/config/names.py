@@ -120,8 +120,7 @@ OBSOLETE: dict[tuple[str, str], str] = {
 }
 """(table, a name it once had or has elsewhere) -> the key to use. `*` stands for any name, or for any table."""
 
-_NAMED = ("tools", "graders", "roles", "resources", "sandboxes")
-_LATER = ("mcp",)
+_NAMED = ("tools", "graders", "roles", "resources", "sandboxes", "mcp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,6 @@ def unknown_key(path: Path, tree: Mapping[str, Any], origins: Origins) -> Unknow
     advice = _advice(parent, key)
     if advice is not None:
         return _moved(path, advice, "renamed-key", f"{where} has no key `{key}`", origins)
-    if not parent and key in _LATER:
-        return Unknown(Diagnostic("unknown-key", f"this version has no `[{key}]` yet", place, "remove it"))
     other = _other_kinds(parent, key, tree)
     if other:
         message = f"{other[0]} has no `{key}`"

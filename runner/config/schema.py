@@ -15,8 +15,8 @@ from runner.config.document import class_doc, field_docs, value_text
 from runner.config.fields import field
 from runner.config.graders import EXTRACTORS
 from runner.config.kinds import ALL
-from runner.config.records import rollout_schema, summary_schema
 from runner.config.parser import PARSERS
+from runner.config.records import rollout_schema, summary_schema
 from runner.config.reference import FILE_SCHEMA, REFERENCE_PATTERN
 from runner.config.section import Section
 

@@ -184,7 +184,14 @@ def _tag_unknown(case: Case) -> Diagnostic:
 
 def _unknown_kind(case: Case) -> Diagnostic:
     if str(case.context["noun"]) == "agent":
-        if any(character in str(case.value) for character in "./:"):
+        text = str(case.value)
+        if re.fullmatch(r"[^./:][^:]*\.py", text):  # an entrypoint is a whole file
+            better = f"./{text}"
+            message = f"`{case.name}` must name a file as `./file.py`, found `{text}`"
+            return Diagnostic(
+                "bad-reference", message, case.place, f"begin with `./`: `{better}`", fix=word_fix(case, better)
+            )
+        if any(character in text for character in "./:"):
             return _reference(case)
         helps = ('your own class is named by reference: `"package.module:Class"`',)
         found = _kind(case, "agent", list(case.context["kinds"]))

@@ -51,7 +51,6 @@ _AGENT_SCHEMA = WithJsonSchema(
             {"enum": list(AGENTS)},
             {"type": "string", "pattern": _NAMED_PATTERN},
             {"type": "string", "pattern": ENTRYPOINT_PATTERN},
-            {"type": "string", "pattern": r"^[A-Za-z_][\w-]*$", "description": "an agent of an installed package"},
         ]
     }
 )

@@ -161,6 +161,13 @@ PART_CODES = (
         "Correct the name, or declare the sandbox under [sandboxes.NAME].",
     ),
     Code(
+        "missing-path",
+        "there is no such file or folder",
+        "A path that a sandbox mounts or copies is looked up from the folder of the file that says it.",
+        '[sandboxes.work]\ncopy = { "repso/calc" = "." }',
+        "Correct the path, or make what it names.",
+    ),
+    Code(
         "duplicate-name",
         "two things have the same name",
         "Names tell parts apart, so two of one kind may not share one.",

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
 Origin: TypeAlias = tuple[str, int]
@@ -31,8 +30,7 @@ def header_value(text: str) -> str:
     return text if fits else quote(text, safe=_PRINTABLE + " " if text == text.strip() else _PRINTABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """`authority` is the `host` header, `target` what stands behind `POST`."""
 
     scheme: str
@@ -76,6 +74,9 @@ def _any_address(url: str) -> Address:
 
 def unsendable_header(headers: Mapping[str, str]) -> str:
     """The name of the first header that HTTP cannot carry; empty if all can be sent."""
+    every = "".join([*headers, *headers.values()])
+    if every.isprintable() and every.isascii():  # all of them, nearly always
+        return ""
     for name, text in headers.items():
         if not (text.isprintable() and text.isascii() and name.isprintable() and name.isascii()):
             return name

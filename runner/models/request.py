@@ -100,7 +100,10 @@ def text_joined(messages: Sequence[Message]) -> Sequence[Message]:
 
     Some servers read only the first part. A content with anything else in it, such as an image, stays as it is.
     """
-    if not any(isinstance(message.get("content"), list) for message in messages):
+    for message in messages:
+        if isinstance(message.get("content"), list):
+            break
+    else:
         return messages
     return [{**message, "content": _joined(message["content"])} if "content" in message else message
             for message in messages]  # fmt: skip

@@ -135,7 +135,7 @@ def find_classes(work: Exporting, code: Code, environ: MutableMapping[str, str])
     except DiscoveryProblem as problem:
         work.refuse("unfit-code", path, f"the SDK would not find the agent: {problem.message}", problem.cure)
     else:
-        if getattr(found.workflow.value, "__name__", "") == name or found.workflow.name == name:
+        if not name or getattr(found.workflow.value, "__name__", "") == name or found.workflow.name == name:
             return found
         message = f"the SDK would find `{found.workflow.name}` in `{code.entrypoint}`, and the agent is `{name}`"
         work.refuse("unfit-code", path, message, "leave one `AgentWorkflow` in the entrypoint")

@@ -113,7 +113,7 @@ async def _let_go(task: asyncio.Task[Any], grace: float) -> How:
         except asyncio.CancelledError:
             again = True
             task.cancel()
-    willing = task.done() and (task.cancelled() or task.exception() is not None)
+    willing = task.done() and task.cancelled()
     ended = task.done() or await _force(task)
     if ended:
         _hear(task)

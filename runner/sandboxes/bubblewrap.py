@@ -12,8 +12,10 @@ import asyncio
 import errno
 import json
 import os
+import secrets
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -24,7 +26,7 @@ from runner.sandboxes.limits import Group, joining
 from runner.sandboxes.local import Launch, LocalSandbox, Place
 from runner.sandboxes.local_maker import LocalMaker, LocalOptions
 from runner.sandboxes.none import PATH
-from runner.sandboxes.owner import owned_folder
+from runner.sandboxes.owner import owned_folder, remove_tree
 from runner.sandboxes.process import Process, Start, exit_code
 from runner.sandboxes.sandbox import Command
 
@@ -46,6 +48,7 @@ class BubblewrapMaker(LocalMaker):
         super().__init__(options, control_groups=control_groups)
         self._program = program
         self._words: list[str] = []
+        self._etc: Path | None = None
 
     async def probe(self) -> Sequence[str]:
         path = shutil.which(self._program)
@@ -56,7 +59,8 @@ class BubblewrapMaker(LocalMaker):
                 kind="sandbox_unavailable",
             )
         said = await super().probe()
-        self._words = await asyncio.to_thread(system_words, self.options, path)
+        self._etc = await asyncio.to_thread(_etc, self.options)
+        self._words = await asyncio.to_thread(system_words, self.options, path, self._etc)
         sandbox = await self.make("probe")
         try:
             ran = await sandbox.exec(Command(["/bin/true"], timeout=20.0))
@@ -66,6 +70,11 @@ class BubblewrapMaker(LocalMaker):
             text = ran.stderr.decode("utf-8", "replace").strip()
             raise SandboxError(f"bubblewrap cannot run a command here: {text}", kind="sandbox_unavailable")
         return said
+
+    async def aclose(self) -> None:
+        if self._etc is not None:
+            await asyncio.to_thread(remove_tree, self._etc)
+        await super().aclose()
 
     def build(self, place: Place, forget: Callable[[LocalSandbox], None]) -> LocalSandbox:
         return BubblewrapSandbox(place, self.options, self._words, forget)
@@ -172,12 +181,14 @@ class _Launch(Launch):
         return None
 
 
-def system_words(options: LocalOptions, program: str) -> list[str]:
+def system_words(options: LocalOptions, program: str, etc: Path) -> list[str]:
     """The program and the words that are the same for every sandbox of a section: namespaces and the system's files."""
     words = [program, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     if not options.network:
         words += ["--unshare-net"]
     words += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv"]
+    if _can(program, "--disable-userns"):
+        words += ["--disable-userns"]
     words += ["--uid", str(options.user), "--gid", str(options.group)]
     words += ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
@@ -186,14 +197,22 @@ def system_words(options: LocalOptions, program: str) -> list[str]:
             words += ["--symlink", os.readlink(path), str(path)]
         elif path.is_dir():
             words += ["--ro-bind", str(path), str(path)]
-    words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(_etc(options)), "/etc"]
+    # Started by root, its processes are root's to the kernel, capabilities or not: /proc/sys would be theirs to write.
+    words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    words += ["--ro-bind", str(etc), "/etc"]
     return words
+
+
+def _can(program: str, word: str) -> bool:
+    """Whether this version knows an option."""
+    said = subprocess.run([program, "--help"], capture_output=True, check=False, timeout=10)
+    return word.encode() in said.stdout + said.stderr
 
 
 def _etc(options: LocalOptions) -> Path:
     """An /etc of our own: who is who, where libraries are, and nothing that tells of this machine."""
-    folder = owned_folder() / f"etc-{options.user}-{options.group}-{'net' if options.network else 'off'}"
-    folder.mkdir(exist_ok=True)
+    folder = owned_folder() / f"etc-{secrets.token_hex(4)}"
+    folder.mkdir()
     user, group = options.user, options.group
     (folder / "passwd").write_text(
         f"root:x:0:0:root:/root:/bin/sh\nsandbox:x:{user}:{group}:sandbox:/tmp:/bin/bash\n"

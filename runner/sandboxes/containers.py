@@ -23,7 +23,7 @@ from runner.sandboxes.sandbox import Command
 
 LABEL = "osmosis-run.owner"
 
-_LIVE = 'mkdir -p -- "$1" 2>/dev/null; trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done'
+_LIVE = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done'
 
 
 class ContainerMaker:
@@ -76,11 +76,17 @@ class ContainerMaker:
         if ran.code != 0:
             await sandbox.stop()
             raise SandboxError(f"no container can be started: {said_by(ran)}", kind="sandbox_unavailable")
-        if self.options.user is not None:
-            # Without capabilities root cannot give a folder away, but it can let everybody write to it.
-            folder = self.options.workdir
-            await self._client.ask(["exec", "-u", "0", container, "chmod", "777", folder])
+        await self._make_workdir(container)
         return sandbox
+
+    async def _make_workdir(self, container: str) -> None:
+        # The root of a container can be read-only to a root without capabilities: this one command has them.
+        script = 'mkdir -p -- "$1" && { [ -z "$2" ] || chmod 777 "$1"; }'
+        user = self.options.user or ""
+        words = ["exec", "--privileged", "-u", "0", container, "/bin/sh", "-c", script, "sh"]
+        ran = await self._client.ask([*words, self.options.workdir, user])
+        if ran.code != 0:
+            raise SandboxError(f"the workdir cannot be made: {said_by(ran)}", kind="sandbox_unavailable")
 
     async def aclose(self) -> None:
         await asyncio.gather(*(sandbox.stop() for sandbox in list(self._alive)))
@@ -98,8 +104,8 @@ class ContainerMaker:
         for path, mount in options.mounts.items():
             words += ["-v", f"{mount.host}:{path}:{'rw' if mount.writable else 'ro'}"]
         given, env = variables(options.env)
-        words += [*given, *options.more, "-w", options.workdir, "--entrypoint", "/bin/sh", options.image]
-        return [*words, "-c", _LIVE, "sh", options.workdir], env
+        words += [*given, *options.more, "-w", "/", "--entrypoint", "/bin/sh", options.image]
+        return [*words, "-c", _LIVE], env
 
     async def _reap(self) -> None:
         listed = await self._client.ask(["ps", "-aq", "--filter", f"label={LABEL}"])

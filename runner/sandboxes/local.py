@@ -97,7 +97,7 @@ class LocalSandbox(ABC):
             returned = await process.exited()
             out, err = streams["out"], streams["err"]
             code = 128 + signal.SIGKILL if timed_out else self._judged(launch, returned, err.kept())
-            hungry = self.place.group is not None and code != 0 and self.place.group.killed_for_memory()
+            hungry = self.place.group is not None and self.place.group.killed_for_memory()
         finally:
             self._done(process, launch)
         seconds = time.monotonic() - started

@@ -14,7 +14,7 @@ from runner.records.failure import SandboxError
 from runner.sandboxes.inside import Mount
 from runner.sandboxes.limits import NO_HIERARCHY, NO_LIMITS, Group, Hierarchy, Limits, find_hierarchy, reap_groups
 from runner.sandboxes.local import LocalSandbox, Place
-from runner.sandboxes.owner import owned_folder, reap_folders
+from runner.sandboxes.owner import leave_folder, owned_folder, reap_folders
 
 _NO_ENV: Mapping[str, str] = {}
 _NO_MOUNTS: Mapping[str, Mount] = {}
@@ -82,6 +82,7 @@ class LocalMaker(ABC):
 
     async def aclose(self) -> None:
         await asyncio.gather(*(sandbox.stop() for sandbox in list(self._alive)))
+        await asyncio.to_thread(leave_folder)
 
     def _prepare(self) -> None:
         reap_folders()

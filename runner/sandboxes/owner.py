@@ -51,6 +51,12 @@ def owned_folder() -> Path:
     return folder
 
 
+def leave_folder() -> None:
+    """Remove this process's folder, if nothing is in it any more."""
+    with suppress(OSError):
+        (_home() / owner_key()).rmdir()
+
+
 def reap_folders() -> list[Path]:
     """Remove the folders whose owner is dead, and end what ran in them. Returns what was removed."""
     reaped = []

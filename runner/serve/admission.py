@@ -21,7 +21,8 @@ from runner.serve.attempt_ids import AttemptIds
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.dialects.fields import json_size
 from runner.serve.ends import CANCELLED_IN_GRADING
-from runner.serve.played import Played
+from runner.serve.json_text import LARGE
+from runner.serve.played import Played, label_of
 from runner.serve.slots import Slots
 from runner.serve.start import Refused, Start
 from runner.serve.urls import field_error
@@ -35,8 +36,8 @@ _WIDEST = 6
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """The headers of a request as ASGI gives them; names in lower case."""
-Traced: TypeAlias = Callable[[Start, Headers], None]
-"""Told of each start that is about to be written down, with its request's headers: they may name a trace."""
+Traced: TypeAlias = Callable[[Played, Headers], None]
+"""Told of each rollout that is about to be written down, with its request's headers: they may name a trace."""
 
 log = logging.getLogger(__name__)
 
@@ -111,9 +112,10 @@ class Admission:
             raise Refused(503, "server shutting down", _LATER)
         admitted = monotonic()
         attempt_id = attempt_id or self._new_id()
-        start = dialect.parse(body, attempt_id)
-        self.check(start)
-        self._measure(start, len(raw))
+        if len(raw) < LARGE:
+            start = self._read(dialect, body, attempt_id, len(raw))
+        else:  # others get the event loop meanwhile
+            start = await asyncio.to_thread(self._read, dialect, body, attempt_id, len(raw))
         request = self.request(start)
         tools = self._tools(request)
         asked = _Asked(dialect, attempt_id, hash(raw), tools, Answer(*dialect.accepted(start, tools)))
@@ -123,10 +125,13 @@ class Admission:
             return await self._join(first, asked)
         if not self._slots.reserve():
             return await self._full(keys, asked)
-        played = Played(attempt_id, dialect, start, request, admitted, asked.mark, self.until(request, admitted))
+        until = self.until(request, admitted)
+        played = Played(
+            attempt_id, dialect, start, request, admitted, asked.mark, until, label=self.label(start, attempt_id)
+        )
         self._alive.add(played, keys)
         if self._traced is not None:
-            self._traced(start, headers)
+            self._traced(played, headers)
         accepted = Accepted(
             played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
         )
@@ -136,6 +141,12 @@ class Admission:
         for note in start.notes:
             log.warning("rollout %s: %s", start.rollout_id, note)
         return asked.answer
+
+    def _read(self, dialect: Dialect, body: Mapping[str, Any], attempt_id: str, size: int) -> Start:
+        start = dialect.parse(body, attempt_id)
+        self.check(start)
+        self._measure(start, size)
+        return start
 
     def _measure(self, start: Start, size: int) -> None:
         """Raise `Refused` for more metadata than `max_metadata`, in bytes of JSON with non-ASCII escaped.
@@ -171,6 +182,10 @@ class Admission:
         except WorkflowError as error:
             log.error("a start was refused: %s", error)
             raise Refused(500, str(error)) from None
+
+    def label(self, start: Start, attempt_id: str) -> str:
+        """What an attempt is called in logs, spans and the archive."""
+        return label_of(start.rollout_id, attempt_id) if self._policy.dedupe == "run" else start.rollout_id
 
     def until(self, request: RolloutRequest, admitted: float) -> float | None:
         """When its time is over, on the monotonic clock."""

@@ -76,6 +76,7 @@ class Engine:
             live.plan, outbox, alive, course.slots, policy, check=check, enter=course.enter, traced=traced
         )
         self._cancelling = Cancelling(outbox, alive, course)
+        self.drained = Drained()
         self._recovery = Recovery(self._admission, outbox, alive, course, policy.on_restart)
 
     async def start(
@@ -143,19 +144,20 @@ class Engine:
         """End those whose time was over before their turn came."""
         await self._course.expire()
 
-    async def drain(self, seconds: float, settle: float = 5.0) -> Drained:
+    async def drain(self, seconds: float, settle: float = 5.0) -> None:
         """Accept nothing more and let what runs and waits end within `seconds`; the rest is reported as cut short.
 
-        What does not end within `settle` seconds after that is left without a verdict.
+        It gets `settle` seconds for that. `drained` tells how it went.
         """
         self._admission.closed = True
         if await self._alive.gone(seconds):
-            return Drained()
+            return
         cut = [played for played in self._alive if played.phase != "settling"]
         await self._course.stop(cut, "shutdown")
         await self._alive.gone(settle)
-        return Drained(len(cut), len(self._alive))
+        self.drained = Drained(len(cut), len(self._alive))
 
     async def aclose(self) -> None:
         """The process ends: what still plays is cut off without a verdict. The outbox knows it."""
         await self._course.aclose()
+        self.drained = Drained(self.drained.cut, len(self._alive))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import time
 from typing import TYPE_CHECKING, Any
 
 from runner.build.plan import Plan
@@ -23,6 +21,7 @@ from runner.models.retry import Retries
 from runner.serve.admission import Policy
 from runner.serve.archive.archive import Archive
 from runner.serve.archive.archiving import Archiving
+from runner.serve.chores import again, chores_of, keep_up, summarise
 from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries
 from runner.serve.dialects.auto import make_dialects
 from runner.serve.engine import Drained, Engine
@@ -30,13 +29,12 @@ from runner.serve.http.access import Access
 from runner.serve.http.app import App
 from runner.serve.http.body import BodyLimits
 from runner.serve.http.routes import Chooser, Face, Plays, routes
+from runner.serve.played import Played
 from runner.serve.playing import Player
-from runner.serve.start import Start
-from runner.serve.summary import Summary, line_of
+from runner.serve.summary import Summary
 from runner.serve.urls import UrlPolicy
 from runner.serve.vitals import Exposition, Health, Loaded
 from runner.serve.watching import Watching
-from runner.store.errors import StoreError
 from runner.store.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
 
 DELIVER_AT_END = 5.0
 """Seconds that callbacks get when the server ends; what is not delivered then goes out after the next start."""
-_TICK = 0.5
-"""Seconds between two looks at who waits too long."""
 _NO_POLICY = "the controller names the model of each rollout that is served"
 
 log = logging.getLogger(__name__)
@@ -73,15 +69,19 @@ class House:
     watching: Watching
     recovered: int = 0
     owed: int = 0
-    drained: Drained = field(default_factory=Drained)
     summarise: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def drained(self) -> Drained:
+        """What the drain cut short; final once the house is closed."""
+        return self.engine.drained
 
     async def drain(self, seconds: float) -> int:
         """Accept nothing more, let what plays end within `seconds`, then deliver. How many could not be finished.
 
         `drained` tells more of these.
         """
-        self.drained = await self.engine.drain(seconds)
+        await self.engine.drain(seconds)
         left = await self.deliveries.settle(DELIVER_AT_END)
         if left:
             log.warning("%d callbacks are not delivered yet; they go out after the next start", left)
@@ -106,12 +106,15 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
             stack.push_async_callback(crew.aclose)
         connections = Connections(max=section.connections.max, idle=section.connections.idle)
         stack.push_async_callback(connections.aclose)
+        live = await stack.enter_async_context(plan.open(model=AbsentModel(_NO_POLICY)))
+        plan = live.plan  # with the tools that only a connected server could name
         archiving = _archiving(plan, opening)
         if archiving is not None:
             stack.push_async_callback(archiving.aclose)
         watching = Watching(plan, opening.events, opening.version, archiving)
         stack.push_async_callback(watching.aclose)
-        live = await stack.enter_async_context(plan.open(model=AbsentModel(_NO_POLICY)))
+        for notice in live.notices:
+            log.warning("%s", notice)
         urls = UrlPolicy(section.allow_callbacks)
         deliveries = Deliveries(
             outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.forbidden
@@ -151,17 +154,18 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
         recovered = await engine.recover(dialects.named)
         house.recovered = sum(recovered.values())
         watching.recovered(recovered)
-        for chore in _chores(section, engine, outbox, watching):
-            _keep_up(stack, chore)
+        for chore in chores_of(section, engine, outbox, watching):
+            keep_up(stack, chore)
         summary = Summary(engine, deliveries, watching.tally)
         if crew is not None:
             crew.summarised(summary)
-        if section.log.summary and worker == 0:
-            house.summarise = partial(_summarise, summary, section.log.summary, crew)
-            _keep_up(stack, partial(_again, house.summarise, section.log.summary))
+        if section.log.summary:
+            house.summarise = partial(summarise, summary, None)  # at its end each worker says its own
+            if worker == 0:
+                keep_up(stack, partial(again, partial(summarise, summary, crew), section.log.summary))
         if crew is not None:
             await crew.open()
-            _keep_up(stack, crew.keep)
+            keep_up(stack, crew.keep)
         yield house
 
 
@@ -208,9 +212,9 @@ class _Models:
         self._models = models
         self._watching = watching
 
-    def model_for(self, start: Start) -> Model:
-        carried = self._watching.headers_for(start.rollout_id)
-        chat = replace(start.chat, headers={**start.chat.headers, **carried}) if carried else start.chat
+    def model_for(self, played: Played) -> Model:
+        carried, chat = self._watching.headers_for(played.label), played.start.chat
+        chat = replace(chat, headers={**chat.headers, **carried}) if carried else chat
         return self._models.model_for(chat)
 
 
@@ -245,52 +249,3 @@ def _app(plan: Plan, opening: Opening, plays: Plays, told: Told, watching: Watch
         version=opening.version,
     )
     return App(routes(plays, face), Access(opening.key), watching.http)
-
-
-def _chores(
-    section: ServeSection, engine: Engine, outbox: Outbox, watching: Watching
-) -> list[Callable[[], Awaitable[None]]]:
-    async def expire() -> None:
-        while True:
-            await asyncio.sleep(_TICK)
-            await engine.expire()
-
-    async def sweep() -> None:
-        while True:
-            await asyncio.sleep(section.cleanup_interval)
-            try:
-                await outbox.sweep(time() - section.record_ttl)
-            except StoreError as error:
-                log.warning("ended rollouts are not forgotten yet: %s", error)
-
-    chores: list[Callable[[], Awaitable[None]]] = [expire, sweep]
-    return chores if watching.metrics is None else [*chores, watching.metrics.watch_loop]
-
-
-async def _summarise(summary: Summary, seconds: float, crew: Crew | None) -> None:
-    """Say in one line what all workers have done lately."""
-    parts = [summary.take()] if crew is None else await crew.summaries()
-    if line := line_of(parts, seconds):
-        log.info("%s", line)
-
-
-async def _again(chore: Callable[[], Awaitable[None]], seconds: float) -> None:
-    while True:
-        await asyncio.sleep(seconds)
-        await chore()
-
-
-def _keep_up(stack: AsyncExitStack, chore: Callable[[], Awaitable[None]]) -> None:
-    task = asyncio.ensure_future(chore())
-    task.add_done_callback(_mourn)
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.wait({task})
-
-    stack.push_async_callback(end)
-
-
-def _mourn(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a chore of the server has ended: what it looked after is not looked after any more", exc_info=error)

@@ -14,13 +14,19 @@ from runner.serve.start import Start
 Phase: TypeAlias = Literal["accepting", "queued", "running", "grading", "settling"]
 
 
+def label_of(rollout_id: str, attempt_id: str) -> str:
+    """What an attempt is called where several of one id may play: unlike any other's."""
+    return f"{rollout_id}~{attempt_id[-8:]}"
+
+
 @dataclass(slots=True, eq=False)
 class Played:
     """`attempt_id` is ours and names it everywhere inside; the wire's id may be anything, and may come again.
 
     `admitted` is when it was asked for, on the monotonic clock: its time runs from there, and is over at `until`.
-    `mark` stands for the request's body, to tell a repeated start from another one under its name. `left` is what the
-    agent left once it has ended; `told` says that the callback about that is stored, and may have been sent.
+    `label` names it to whoever looks on, where `name` may be another attempt's too. `mark` stands for the request's
+    body, to tell a repeated start from another one under its name. `left` is what the agent left once it has ended;
+    `told` says that the callback about that is stored, and may have been sent.
     """
 
     attempt_id: str
@@ -40,6 +46,10 @@ class Played:
     has_slot: bool = False
     holding: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self.label = self.label or self.name
 
     @property
     def name(self) -> str:

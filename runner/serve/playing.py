@@ -11,6 +11,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import time
@@ -26,7 +27,6 @@ from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop, reason_to_stop
 from runner.serve.ends import CANCELLED_IN_GRADING, cancelled, shut_down
 from runner.serve.played import Played
-from runner.serve.start import Start
 from runner.store.errors import StoreError, Unusable
 from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict, Withdrawn
 from runner.store.record import encode, to_record
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 class Models(Protocol):
     """Makes the model that answers for one rollout. It is dropped with it; connections are shared."""
 
-    def model_for(self, start: Start) -> Model: ...
+    def model_for(self, played: Played) -> Model: ...
 
 
 class Player:
@@ -77,13 +77,13 @@ class Player:
         if played.left is not None:
             return await self._grade(played.left)
         if self._artifacts is not None:
-            artifacts_at.set(self._artifacts(played.name))  # in the task's own context, so it needs no reset
-        model = self._models.model_for(played.start)
+            artifacts_at.set(self._artifacts(played.label))  # in the task's own context, so it needs no reset
+        model = self._models.model_for(played)
         try:
             return await run_rollout(
                 self._live.answered_by(model),
                 played.request,
-                lambda event: self._heard(played, event),
+                partial(self._heard, played),
                 started=played.admitted,
                 graded=played.start.grade,
             )
@@ -141,7 +141,7 @@ class Player:
         failed = False
         for pause in chain(_AGAIN, repeat(_AGAIN[-1])):
             try:
-                await self._outbox.settle(played.attempt_id, verdict, None, owed, release=release)
+                await self._outbox.settle(played.attempt_id, verdict, owed, release=release)
             except Withdrawn:
                 raise
             except Contradiction as error:
@@ -182,7 +182,7 @@ class Player:
             if played.start.grade and self._live.plan.graders:
                 loop = asyncio.get_running_loop()
                 played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
-        self._listen(event)
+        self._listen(event if played.label == event.rollout_id else replace(event, rollout_id=played.label))
 
     def _hold_soon(self, played: Played) -> None:
         played.timer = None

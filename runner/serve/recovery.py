@@ -58,9 +58,11 @@ class Recovery:
             start = dialect.parse(json.loads(accepted.request), accepted.rollout_id)
         except (Refused, ValueError, RecursionError) as error:
             return await self._give_up(unfinished, error)
-        played = Played(
-            accepted.attempt_id, dialect, start, RolloutRequest(start.rollout_id, start.prompt), monotonic()
+        request, label = (
+            RolloutRequest(start.rollout_id, start.prompt),
+            self._admission.label(start, accepted.attempt_id),
         )
+        played = Played(accepted.attempt_id, dialect, start, request, monotonic(), label=label)
         # Its controller hears nothing twice, whatever else is wrong with it.
         played.told = unfinished.left is not None
         self._alive.add(played, accepted.keys)
@@ -76,7 +78,7 @@ class Recovery:
         verdict = Verdict("failure", "restarted", None, why)
         if unfinished.cancelled:
             verdict = Verdict("cancelled", "cancelled", None, "cancelled")
-        await self._outbox.settle(accepted.attempt_id, verdict, None, ())
+        await self._outbox.settle(accepted.attempt_id, verdict, ())
         return "cancelled" if unfinished.cancelled else "failed"
 
     def _prepare(self, played: Played, unfinished: Unfinished) -> tuple[How, Outcome | None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from runner.serve.delivery.deliveries import Deliveries
@@ -21,21 +22,24 @@ class Summary:
         self._deliveries = deliveries
         self._tally = tally
         self._accepted = 0
+        self._asked = monotonic()
 
     def take(self) -> dict[str, Any]:
         """What was accepted and what ended since this was last asked, and what plays, waits and is owed now."""
         load, backlog = self._engine.load(), self._deliveries.backlog()
         accepted, self._accepted = load.accepted - self._accepted, load.accepted
         ended, self._tally.ended = self._tally.ended, Counter()
+        before, self._asked = self._asked, monotonic()
         return {
+            "seconds": self._asked - before,
             "accepted": accepted,
             "ended": dict(ended),
             "now": {"play": load.running, "wait": load.queued, "owed": backlog.pending},
         }
 
 
-def line_of(parts: Iterable[Mapping[str, Any]], seconds: float) -> str:
-    """The parts of all workers as one line; "" if nothing was accepted and nothing ended."""
+def line_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    """The parts of all workers as one line, the speaker's first; "" if nothing was accepted and nothing ended."""
     accepted, ended, now = 0, Counter[str](), Counter[str]()
     for part in parts:
         accepted += part["accepted"]
@@ -47,4 +51,4 @@ def line_of(parts: Iterable[Mapping[str, Any]], seconds: float) -> str:
     how = ", ".join(f"{ended[word]} {word}" for word in [*known, *(ended.keys() - set(_WORDS))])
     callbacks = "1 callback" if now["owed"] == 1 else f"{now['owed']} callbacks"
     done = f"{accepted} accepted, {ended.total()} ended{f' ({how})' if how else ''}"
-    return f"in {seconds:g} s: {done}; now {now['play']} play, {now['wait']} wait, {callbacks} owed"
+    return f"in {parts[0]['seconds']:.3g} s: {done}; now {now['play']} play, {now['wait']} wait, {callbacks} owed"

@@ -15,9 +15,8 @@ from runner.records.rollout import Outcome
 from runner.serve.admission import Headers
 from runner.serve.archive.archiving import Archiving
 from runner.serve.delivery.posting import Posted
-from runner.serve.played import Played
+from runner.serve.played import Played, label_of
 from runner.serve.recovery import How
-from runner.serve.start import Start
 from runner.serve.tally import Tally
 from runner.telemetry.event_log import EventLog
 from runner.telemetry.listeners import listening
@@ -31,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Watching:
-    """`events` is the folder of event logs, a log of its own, or None. Raises `ConfigFailure` where a tracing library is missing.
+    """`events` is the folder of event logs, a log of its own, or None. Raises `ConfigFailure` (no tracing library).
 
     `listen` hears what happens inside rollouts; the other methods are told what happens around them.
     """
@@ -44,6 +43,7 @@ class Watching:
         self._spans = _spans(plan) if section.trace.enabled else None
         self._archiving = archiving
         self._events = EventLog(events) if isinstance(events, Path) else events
+        self._apart = section.dedupe == "run"
         self._level = logging.INFO if section.log.rollouts else logging.DEBUG
         self.tally = Tally()
         self.listen: Listener = listening(self.metrics, self._spans, self._events)
@@ -53,15 +53,16 @@ class Watching:
         """Whether spans are made."""
         return self._spans is not None
 
-    def traced(self, start: Start, headers: Headers) -> None:
-        """A start is about to be accepted: its rollout goes on in the trace that its request came with."""
+    def traced(self, played: Played, headers: Headers) -> None:
+        """A rollout is about to be accepted: it goes on in the trace that its request came with."""
         if self._spans is not None:
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-            self._spans.accepted(start.rollout_id, found, model=start.chat.model, dialect=start.dialect)
+            start = played.start
+            self._spans.accepted(played.label, found, model=start.chat.model, dialect=start.dialect)
 
-    def headers_for(self, rollout_id: str) -> Mapping[str, str]:
+    def headers_for(self, label: str) -> Mapping[str, str]:
         """The headers that carry a rollout's trace on to the model."""
-        return {} if self._spans is None else self._spans.headers_for(rollout_id)
+        return {} if self._spans is None else self._spans.headers_for(label)
 
     def started(self, dialect: str, status: int) -> None:
         """A start was answered."""
@@ -95,9 +96,8 @@ class Watching:
             self.metrics.callback(posted.channel, _result(posted), posted.seconds)
         if self._spans is not None:
             taken = posted.result == "acknowledged"
-            self._spans.posted(
-                posted.rollout_id, posted.channel, posted.result, posted.seconds, attempt=posted.number, ack=taken
-            )
+            label = label_of(posted.rollout_id, posted.attempt_id) if self._apart else posted.rollout_id
+            self._spans.posted(label, posted.channel, posted.result, posted.seconds, attempt=posted.number, ack=taken)
 
     def recovered(self, found: Mapping[How, int]) -> None:
         """Rollouts of an earlier process were taken up: how many went which way."""

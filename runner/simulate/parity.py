@@ -8,7 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runner.models.double_answer import completion
 from runner.models.model import Opens
+from runner.models.wire import parse_answer
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
 from runner.records.message import Message, text_of, tool_calls_of
 from runner.records.rollout import Outcome
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
     from runner.datasets.dataset import Row
 
 _PATIENCE = 120.0
-_ENDS = {"final_answer": ("stop", "final_answer")}
+_ENDS = {
+    "final_answer": "stop",
+    "finish_tool": "stop",
+    "empty_answer": "stop",
+    "max_tokens": "length",
+    "context_overflow": "length",
+    "max_total_tokens": "max_tokens",
+}
+"""What the first generation calls a stop reason of ours; it has no other words for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +69,9 @@ class _Answering:
         said = self._answers.answer(self._history, asked)
         if not isinstance(said, str | Mapping):
             said = await said
-        if isinstance(said, Mapping) and "choices" in said:
-            choice = said["choices"][0]
-            return Completion(choice["message"], choice.get("finish_reason"))
-        message = {"role": "assistant", **({"content": said} if isinstance(said, str) else dict(said))}
-        return Completion(message, "tool_calls" if message.get("tool_calls") else "stop")
+        # Counted as the controller counts it, which sees no tools in the first generation: limits are the same.
+        seen = {**asked, "tools": []} if self._history.dialect == AGENT_LOOP else asked
+        return parse_answer(completion(seen, said))
 
     async def aclose(self) -> None:
         """The controller closes what answers."""
@@ -182,6 +190,6 @@ def _stop(history: History, outcome: Outcome) -> list[str]:
     """Only the first generation says on the wire why an agent stopped."""
     if history.dialect != AGENT_LOOP or history.verdict is None:
         return []
-    words = _ENDS.get(outcome.ended, (outcome.ended,))
+    words = (outcome.ended, _ENDS.get(outcome.ended))
     said = history.verdict.stop_reason
     return [] if said in words else [f"stop reason: directly {outcome.ended}, over the wire {said}"]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from runner.store import outbox_reading as reading
 from runner.store.errors import StoreError
-from runner.store.outbox_records import Accepted, Delivery, Known, Owed, Unfinished, Verdict
+from runner.store.outbox_records import CHANNELS, Accepted, Delivery, Known, Owed, Unfinished, Verdict
 from runner.store.outbox_tables import begin, connect, connect_reader, explain
 from runner.store.outbox_writer import Writer
 from runner.store.outbox_writing import SWEPT_AT_ONCE, Contradiction, Kind, Task, Withdrawn, digest
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _REVIVE = """
     UPDATE owed SET state = 0, tries = 0, first_at = ?2, next_at = ?2
-    WHERE state = 2 AND (?1 IS NULL OR (SELECT worker FROM rollouts r WHERE r.number = owed.number) = ?1)
+    WHERE state = 2 AND (?1 IS NULL OR (SELECT worker FROM rollouts r WHERE r.number = owed.place / 2) = ?1)
 """
 
 
@@ -68,6 +68,10 @@ class Outbox:
             raise
         return cls(path, Writer(path, connection), reader, worker)
 
+    def on_commit(self, heard: Callable[[float], None]) -> None:
+        """Have `heard` told, on the event loop, how many seconds each commit took that somebody waited for."""
+        self._writer.heard = heard
+
     async def accept(self, rollout: Accepted) -> str | None:
         """Store a new rollout: None. If an attempt holds one of its keys already: that attempt's id, nothing stored."""
         return await self.accepting(rollout)
@@ -92,19 +96,16 @@ class Outbox:
         size = len(left) + _size(owed)
         await self._writer.play(Task(Kind.HOLD, attempt_id, (attempt_id, left), _rows(attempt_id, owed), size))
 
-    async def settle(
-        self, attempt_id: str, verdict: Verdict, outcome: bytes | None, owed: Sequence[Owed], *, release: bool = False
-    ) -> None:
+    async def settle(self, attempt_id: str, verdict: Verdict, owed: Sequence[Owed], *, release: bool = False) -> None:
         """Store the verdict and what is owed for it, and erase the request. Raises `Contradiction` the second time.
 
         A channel that was owed before keeps the body it had: what was sent is never contradicted. With `release` it
         gives up its keys: the next start that has one is a new rollout.
         """
         stop_reason, message = _storable(verdict.stop_reason), _storable(verdict.message)
-        values = (attempt_id, time.time(), verdict.status, stop_reason, verdict.reward, message, outcome)
-        size = len(outcome or b"") + _size(owed)
+        values = (attempt_id, time.time(), verdict.status, stop_reason, verdict.reward, message)
         rows = _rows(attempt_id, owed)
-        await self._writer.play(Task(Kind.SETTLE, attempt_id, values, rows, size, release=release))
+        await self._writer.play(Task(Kind.SETTLE, attempt_id, values, rows, _size(owed), release=release))
 
     async def cancel(self, attempt_ids: Sequence[str]) -> None:
         """Whichever of these has no verdict yet gets none but that it was cancelled, whoever settles it. One write."""
@@ -114,21 +115,19 @@ class Outbox:
         """Settle these, of which nothing was said, as cancelled in one write; they give up their keys."""
         await self._writer.play(Task(Kind.WITHDRAW, "", (json.dumps(attempt_ids), time.time())))
 
-    async def acknowledged(self, attempt_id: str, channel: str, status: int) -> None:
-        """A callback was taken: its body and bearer are erased."""
-        await self._writer.play(Task(Kind.ACKNOWLEDGED, attempt_id, (attempt_id, channel, status)))
+    def acknowledged(self, attempt_id: str, channel: str) -> asyncio.Future[None]:
+        """A callback was taken: it is erased, with its bearer. Need not be waited for: see `Task.note`."""
+        return self._writer.play(Task(Kind.ACKNOWLEDGED, attempt_id, (attempt_id, _place(channel)), note=True))
 
     def tried(self, attempt_id: str, channel: str, tries: int, next_at: float, problem: str) -> None:
         """Note a try in vain. Not waited for: with the process or a full disk, only a count of tries is lost."""
-        self._writer.put(Task(Kind.TRIED, attempt_id, (attempt_id, channel, tries, next_at, _storable(problem))))
+        values = (attempt_id, _place(channel), tries, next_at, _storable(problem))
+        self._writer.put(Task(Kind.TRIED, attempt_id, values, note=True))
 
     async def abandoned(self, attempt_id: str, channel: str, problem: str) -> None:
-        """A callback is given up. It is kept, counted, and owed again from the next `open`."""
-        await self._writer.play(Task(Kind.ABANDONED, attempt_id, (attempt_id, channel, _storable(problem))))
-
-    async def erase(self, attempt_id: str) -> None:
-        """Forget an accepted rollout that was refused after all. Once its agent has ended, nothing is erased."""
-        await self._writer.play(Task(Kind.ERASE, attempt_id, ()))
+        """A callback is given up. It is kept and counted until it is swept, and owed again from the next `open`."""
+        values = (attempt_id, _place(channel), _storable(problem), time.time())
+        await self._writer.play(Task(Kind.ABANDONED, attempt_id, values))
 
     async def adopt(self, workers: int) -> int:
         """Share the rollouts of workers that are no more among `workers`; how many. Call it before they open."""
@@ -136,7 +135,10 @@ class Outbox:
         return adopted
 
     async def sweep(self, before: float) -> int:
-        """Drop, keys and all, what was settled before that time and owes nothing; how many. Then shrink the file."""
+        """Drop, keys and all, what was settled before that time and owes nothing; how many. Then shrink the file.
+
+        What was given up before that time counts as not owed.
+        """
         swept = SWEPT_AT_ONCE
         total = 0
         while swept == SWEPT_AT_ONCE:
@@ -178,10 +180,6 @@ class Outbox:
         """The attempts without a verdict whose wire id begins so, whichever worker's; all of them for ""."""
         return await self._read(reading.by_prefix, prefix)
 
-    async def outcome(self, attempt_id: str) -> bytes | None:
-        """What `settle` stored as the outcome, until it is swept."""
-        return await self._read(reading.outcome, attempt_id)
-
     async def counts(self) -> Mapping[str, int]:
         """How many: rollouts `accepted` (agent not ended) and `held` (not graded), callbacks `owed` and `abandoned`."""
         return await self._read(reading.counts, self._worker)
@@ -205,7 +203,11 @@ class Outbox:
 
 def _rows(attempt_id: str, owed: Sequence[Owed]) -> list[tuple[Any, ...]]:
     now = time.time()
-    return [(attempt_id, one.channel, _storable(one.url), one.key, one.body, now) for one in owed]
+    return [(attempt_id, _place(one.channel), _storable(one.url), one.key, one.body, now) for one in owed]
+
+
+_place = CHANNELS.index
+"""Which of a rollout's callbacks one is. Raises ValueError for a channel that there is not."""
 
 
 def _size(owed: Sequence[Owed]) -> int:

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from runner.store.outbox_records import Accepted, Delivery, Known, Owed, Phase, Unfinished, Verdict
+from runner.store.outbox_records import CHANNELS, Accepted, Delivery, Known, Owed, Phase, Unfinished, Verdict
 
 _PHASES: tuple[Phase, ...] = ("accepted", "held", "settled")
 
 _KNOWN = """
     SELECT attempt_id, rollout_id, worker, phase, status, stop_reason, reward, message,
-        (SELECT count(*) FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1),
+        (SELECT count(*) FROM owed WHERE owed.place BETWEEN rollouts.number * 2 AND rollouts.number * 2 + 1),
         EXISTS (SELECT 1 FROM cancels WHERE cancels.number = rollouts.number)
     FROM rollouts
 """
@@ -27,10 +27,9 @@ _TO_CANCEL = """
     WHERE r.phase < 2 AND (?1 IS NULL OR r.worker = ?1)
 """
 _OWING = """
-    SELECT r.attempt_id, r.rollout_id, o.channel, o.place, o.url, o.body, o.bearer, o.tries, o.first_at, o.next_at,
-        o.problem
-    FROM owed o JOIN rollouts r ON r.number = o.number
-    WHERE o.state <> 1 AND (?1 IS NULL OR r.worker = ?1) ORDER BY o.place
+    SELECT r.attempt_id, r.rollout_id, o.place, o.url, o.body, o.bearer, o.tries, o.first_at, o.next_at, o.problem
+    FROM owed o CROSS JOIN rollouts r ON r.number = o.place / 2
+    WHERE ?1 IS NULL OR r.worker = ?1 ORDER BY o.place
 """
 _COUNTS = """
     SELECT
@@ -38,13 +37,13 @@ _COUNTS = """
         (SELECT count(*) FROM rollouts WHERE phase = 1 AND (?1 IS NULL OR worker = ?1))
 """
 _OWED_OF = """
-    SELECT r.attempt_id, o.channel, o.url, o.body, o.bearer
+    SELECT r.attempt_id, o.place, o.url, o.body, o.bearer
     FROM json_each(?) w CROSS JOIN rollouts r ON r.attempt_id = json_extract(w.value, '$[0]')
-    JOIN owed o ON o.number = r.number AND o.channel = json_extract(w.value, '$[1]') AND o.state <> 1
+    JOIN owed o ON o.place = r.number * 2 + (json_extract(w.value, '$[1]') = 'grader')
 """
 _OWED_COUNTS = """
     SELECT total(o.state = 0), total(o.state = 2) FROM owed o
-    WHERE o.state <> 1 AND (?1 IS NULL OR (SELECT worker FROM rollouts r WHERE r.number = o.number) = ?1)
+    WHERE ?1 IS NULL OR (SELECT worker FROM rollouts r WHERE r.number = o.place / 2) = ?1
 """
 
 
@@ -71,7 +70,8 @@ def owing_briefly(connection: sqlite3.Connection, worker: int | None) -> list[De
 def owed_of(connection: sqlite3.Connection, wanted: Sequence[tuple[str, str]]) -> list[Owed | None]:
     """What is owed by each (attempt_id, channel), or None."""
     rows = connection.execute(_OWED_OF, (json.dumps(wanted),))
-    found = {(attempt_id, owed[0]): Owed(*owed) for attempt_id, *owed in rows}
+    made = ((attempt_id, Owed(CHANNELS[place % 2], *owed)) for attempt_id, place, *owed in rows)
+    found = {(attempt_id, owed.channel): owed for attempt_id, owed in made}
     return [found.get(key) for key in wanted]
 
 
@@ -114,12 +114,6 @@ def counts(connection: sqlite3.Connection, worker: int | None) -> dict[str, int]
     return {"accepted": open_ - held, "held": held, "owed": int(owed), "abandoned": int(abandoned)}
 
 
-def outcome(connection: sqlite3.Connection, attempt_id: str) -> bytes | None:
-    """What a settled attempt's outcome was stored as."""
-    row = connection.execute("SELECT record FROM rollouts WHERE attempt_id = ? AND phase = 2", (attempt_id,)).fetchone()
-    return None if row is None else row[0]
-
-
 def blob(text: str) -> bytes:
     """A controller's text as it is stored: any text can be, and comes back the same."""
     return text.encode("utf-8", "surrogatepass")
@@ -138,11 +132,10 @@ def _unfinished(
 
 
 def _delivery(
-    attempt_id: str, rollout_id: bytes, channel: str, order: int, url: str, body: bytes, bearer: str | None, *rest: Any
+    attempt_id: str, rollout_id: bytes, place: int, url: str, body: bytes, bearer: str | None, *rest: Any
 ) -> Delivery:
-    tries, first_at, next_at, problem = rest
-    owed = Owed(channel, url, body, bearer)
-    return Delivery(attempt_id, _text(rollout_id), channel, order, owed, tries, first_at, next_at, problem)
+    owed = Owed(CHANNELS[place % 2], url, body, bearer)
+    return Delivery(attempt_id, _text(rollout_id), owed.channel, place, owed, *rest)
 
 
 def _known(attempt_id: str, rollout_id: bytes, worker: int, phase: int, *rest: Any) -> Known:

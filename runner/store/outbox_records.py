@@ -10,6 +10,9 @@ from typing import Literal, TypeAlias
 
 Phase: TypeAlias = Literal["accepted", "held", "settled"]
 
+CHANNELS = ("completion", "grader")
+"""What callbacks are about, in the order in which a rollout's are posted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:

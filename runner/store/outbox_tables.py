@@ -20,7 +20,7 @@ BUSY_SECONDS = 30.0
 """How long another process may keep the file before a write is given up."""
 
 _LOG_BYTES = 16 << 20
-_CHECKPOINT_PAGES = 2000
+_CHECKPOINT_PAGES = 4000
 _AGAIN = "the server works on as soon as that is mended; what was accepted before is safe"
 _OTHER = "set `[serve] state` to another file"
 
@@ -68,6 +68,30 @@ MIGRATIONS = (
     """,
     # 2: rollouts that shall be cancelled and have no verdict yet. Whoever holds one reads it here, after a restart too.
     "CREATE TABLE cancels (number INTEGER PRIMARY KEY)",
+    # 3: `owed` holds what is owed, and nothing that was delivered, in one tree: its place is made of the rollout's
+    # number and the channel's. `told` remembers, a bit for each channel, what a rollout owed before its verdict.
+    """
+    ALTER TABLE rollouts ADD COLUMN told INTEGER NOT NULL DEFAULT 0;
+    UPDATE rollouts SET told =
+        (SELECT coalesce(sum(1 << (channel = 'grader')), 0) FROM owed WHERE owed.number = rollouts.number)
+        WHERE phase = 1;
+    ALTER TABLE owed RENAME TO owed_before;
+    CREATE TABLE owed (
+        place INTEGER PRIMARY KEY,
+        state INTEGER NOT NULL,
+        tries INTEGER NOT NULL DEFAULT 0,
+        first_at REAL NOT NULL,
+        next_at REAL NOT NULL,
+        problem TEXT NOT NULL DEFAULT '',
+        url TEXT NOT NULL,
+        bearer TEXT,
+        body BLOB
+    );
+    INSERT INTO owed
+        SELECT number * 2 + (channel = 'grader'), state, tries, first_at, next_at, problem, url, bearer, body
+        FROM owed_before WHERE state <> 1;
+    DROP TABLE owed_before
+    """,
 )
 
 

@@ -7,14 +7,15 @@ cannot be written fails alone: its batch is halved until it is by itself.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
-from asyncio import AbstractEventLoop, Future, get_running_loop
-from collections.abc import Sequence
+from asyncio import Future, get_running_loop
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from time import sleep
+from time import perf_counter, sleep
 from typing import Any, TypeAlias
 
 from runner.store.errors import NoRoom, StoreError, Unusable
@@ -31,7 +32,9 @@ With 256 rollouts in flight, 5 ms take a third less of the processor than 2 ms; 
 _FREE_PAGES = 2000
 _FREED_AT_ONCE = 2000
 
-Answers: TypeAlias = list[tuple["Future[Any] | None", Any, StoreError | None]]
+Answers: TypeAlias = list[tuple[Task, Any, StoreError | None]]
+
+log = logging.getLogger(__name__)
 
 
 class Writer:
@@ -46,6 +49,7 @@ class Writer:
         self._busy = False
         self._closing = False
         self._lost: StoreError | None = None
+        self.heard: Callable[[float], None] | None = None
         self._wake = threading.Condition()
         self._thread = threading.Thread(target=self._write_forever, name=f"outbox {path.name}", daemon=True)
         self._thread.start()
@@ -89,7 +93,9 @@ class Writer:
                 end = _batch_end(waiting, start)
                 batch = waiting[start:end]
                 batch.sort(key=_kind)
-                self._answer(self._play(batch))
+                began = perf_counter()
+                answers = self._play(batch)
+                self._answer(answers, perf_counter() - began)
                 start = end
         with contextlib.suppress(sqlite3.Error):  # what is committed stays; the next opening reads the log
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -113,14 +119,14 @@ class Writer:
         """Write a batch; the answer to each task."""
         try:
             results: list[Any] = self._tidy() if batch[0].kind is Kind.TIDY else self._commit(batch)
-            return [(task.done, result, None) for task, result in zip(batch, results, strict=True)]
+            return [(task, result, None) for task, result in zip(batch, results, strict=True)]
         except Exception as error:  # whatever it is, the callers are told and the thread lives on
             self._roll_back()
             if len(batch) > 1 and _is_of_one(error):
                 half = len(batch) // 2
                 return self._play(batch[:half]) + self._play(batch[half:])
             failure = self._failure(error)
-            return [(task.done, None, failure) for task in batch]
+            return [(task, None, failure) for task in batch]
 
     def _commit(self, batch: Sequence[Task]) -> list[Any]:
         self._check_there()
@@ -173,26 +179,31 @@ class Writer:
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return [excess == _FREED_AT_ONCE]
 
-    def _answer(self, answers: Answers) -> None:
-        loop = next((done.get_loop() for done, _, _ in answers if done is not None), None)
+    def _answer(self, answers: Answers, seconds: float) -> None:
+        loop = next((task.done.get_loop() for task, _, _ in answers if task.done is not None), None)
         if loop is not None:
-            _tell(loop, answers)
+            with contextlib.suppress(RuntimeError):  # the loop ended without waiting: nobody is left to be told
+                loop.call_soon_threadsafe(self._deliver, answers, seconds)
 
-
-def _tell(loop: AbstractEventLoop, answers: Answers) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop ended without waiting: nobody is left to be told
-        loop.call_soon_threadsafe(_deliver, answers)
-
-
-def _deliver(answers: Answers) -> None:
-    """On the loop: wake those who wait."""
-    for done, result, failure in answers:
-        if done is None or done.done():  # nobody waits, or its task was cancelled
-            continue
-        if failure is None:
-            done.set_result(result)
-        else:
-            done.set_exception(type(failure)(str(failure), failure.hint))
+    def _deliver(self, answers: Answers, seconds: float) -> None:
+        """On the loop: wake those who wait."""
+        if self.heard is not None:
+            self.heard(seconds)
+        missed: StoreError | None = None
+        for task, result, failure in answers:
+            done = task.done
+            if failure is not None and task.note:
+                missed = failure
+            if done is None or done.done():  # nobody waits, or its task was cancelled
+                continue
+            if failure is None:
+                done.set_result(result)
+            else:
+                done.set_exception(type(failure)(str(failure), failure.hint))
+                if task.note:
+                    done.exception()  # or asyncio complains that nobody looked
+        if missed is not None:
+            log.warning("what became of callbacks could not be written down: %s", missed)
 
 
 def _kind(task: Task) -> Kind:
@@ -202,14 +213,17 @@ def _kind(task: Task) -> Kind:
 def _batch_end(waiting: Sequence[Task], start: int) -> int:
     """Where the batch that begins at `start` ends: within its bounds, and with no two tasks that could change places.
 
-    Kinds are written in their order, so two tasks of one rollout share a batch only if theirs ascend.
+    Kinds are written in their order, so two tasks of one rollout share a batch only if theirs ascend. Of what was
+    acknowledged any number may be told at once: those are different callbacks, or the same news.
     """
     last: dict[str, Kind] = {}
     size = 0
     for place in range(start, min(len(waiting), start + BATCH_TASKS)):
         task = waiting[place]
         size += task.size
-        if place > start and (size > BATCH_BYTES or last.get(task.attempt_id, -1) >= task.kind):
+        before = last.get(task.attempt_id, -1)
+        again = before >= task.kind and not (before == task.kind == Kind.ACKNOWLEDGED)
+        if place > start and (again or size > BATCH_BYTES):
             return place
         if task.kind is Kind.TIDY:
             return place if place > start else place + 1

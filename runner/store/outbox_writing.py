@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from runner.store.errors import StoreError
+from runner.store.outbox_records import CHANNELS
 
 Values: TypeAlias = tuple[Any, ...]
 
@@ -35,19 +36,19 @@ class Kind(IntEnum):
     TRIED = 3
     ACKNOWLEDGED = 4
     ABANDONED = 5
-    ERASE = 6
-    SWEEP = 7
-    ADOPT = 8
-    TIDY = 9
-    CANCEL = 10
-    WITHDRAW = 11
+    SWEEP = 6
+    ADOPT = 7
+    TIDY = 8
+    CANCEL = 9
+    WITHDRAW = 10
 
 
 @dataclass(slots=True)
 class Task:
     """One thing to write. `values` is a row for the kind's statement, `more` the rows that go with it (keys, owed).
 
-    `release`: of a verdict, that the rollout gives up its keys.
+    `release`: of a verdict, that the rollout gives up its keys. `note`: nobody waits for it, and if it is not written,
+    a callback is posted once more after a restart.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class Task:
     more: Sequence[Values] = ()
     size: int = 0
     done: Future[Any] | None = None
+    note: bool = False
     release: bool = False
 
 
@@ -82,8 +84,6 @@ def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> 
         return _accept(connection, tasks)
     if kind in (Kind.HOLD, Kind.SETTLE):
         _end(connection, kind, tasks)
-    elif kind is Kind.ERASE:
-        _erase(connection, tasks)
     elif kind is Kind.CANCEL:
         _cancel(connection, tasks)
     elif kind is Kind.WITHDRAW:
@@ -131,9 +131,13 @@ _NEW_KEYS = (
     "CROSS JOIN rollouts r ON r.attempt_id = v.column2",
 )
 _OWE = (
-    "INSERT OR IGNORE INTO owed (number, state, channel, url, bearer, body, first_at, next_at)"
-    " SELECT r.number, 0, v.column2, v.column3, v.column4, v.column5, v.column6, v.column6 FROM",
-    "CROSS JOIN rollouts r ON r.attempt_id = v.column1",
+    "INSERT OR IGNORE INTO owed (place, state, url, bearer, body, first_at, next_at)"
+    " SELECT r.number * 2 + v.column2, 0, v.column3, v.column4, v.column5, v.column6, v.column6 FROM",
+    "CROSS JOIN rollouts r ON r.attempt_id = v.column1 WHERE r.told & (1 << v.column2) = 0",
+)
+_TELL = (
+    "UPDATE rollouts SET told = told | (1 << v.column2) FROM",
+    "WHERE attempt_id = v.column1",
 )
 _NOT_CANCELLED = "NOT EXISTS (SELECT 1 FROM cancels WHERE cancels.number = rollouts.number)"
 _ENDS = {
@@ -143,23 +147,23 @@ _ENDS = {
     ),
     Kind.SETTLE: (
         "UPDATE rollouts SET phase = 2, settled_at = v.column2, status = v.column3, stop_reason = v.column4,"
-        " reward = v.column5, message = v.column6, record = v.column7, request = NULL FROM",
+        " reward = v.column5, message = v.column6, record = NULL, request = NULL FROM",
         f"WHERE attempt_id = v.column1 AND phase < 2 AND (v.column3 = 'cancelled' OR {_NOT_CANCELLED})",
     ),
 }
-_THAT_ONE = "number = (SELECT number FROM rollouts WHERE attempt_id = v.column1) AND owed.channel = v.column2"
+_THAT_ONE = "place = (SELECT number FROM rollouts WHERE attempt_id = v.column1) * 2 + v.column2"
 _CALLBACKS = {
     Kind.TRIED: (
         "UPDATE owed SET tries = v.column3, next_at = v.column4, problem = v.column5 FROM",
-        f"WHERE {_THAT_ONE} AND +owed.state = 0",
+        f"WHERE {_THAT_ONE} AND owed.state = 0",
     ),
     Kind.ACKNOWLEDGED: (
-        "UPDATE owed SET state = 1, answer = v.column3, url = '', bearer = NULL, body = NULL, problem = '' FROM",
-        f"WHERE {_THAT_ONE} AND +owed.state <> 1",
+        "DELETE FROM owed WHERE place IN (SELECT r.number * 2 + v.column2 FROM",
+        "CROSS JOIN rollouts r ON r.attempt_id = v.column1)",
     ),
     Kind.ABANDONED: (
-        "UPDATE owed SET state = 2, problem = v.column3 FROM",
-        f"WHERE {_THAT_ONE} AND +owed.state = 0",
+        "UPDATE owed SET state = 2, problem = v.column3, next_at = v.column4 FROM",
+        f"WHERE {_THAT_ONE} AND owed.state = 0",
     ),
 }
 _TAKEN = (
@@ -167,10 +171,15 @@ _TAKEN = (
     "CROSS JOIN keys k ON k.key = v.column1 JOIN rollouts r ON r.number = k.number",
 )
 _LOSE_KEYS = ("DELETE FROM keys WHERE key IN (SELECT v.column1 FROM", ")")
+_LOSE_OWED = (
+    "DELETE FROM owed WHERE place IN"
+    " (SELECT value * 2 FROM json_each(?1) UNION ALL SELECT value * 2 + 1 FROM json_each(?1))"
+)
 _ADOPT = "UPDATE rollouts SET worker = worker % ?1 WHERE worker >= ?1"
 _SWEEPABLE = (
-    "SELECT json_group_array(number) FROM (SELECT number FROM rollouts WHERE phase = 2 AND settled_at < ?"
-    " AND NOT EXISTS (SELECT 1 FROM owed WHERE owed.number = rollouts.number AND owed.state <> 1) LIMIT ?)"
+    "SELECT json_group_array(number) FROM (SELECT number FROM rollouts WHERE phase = 2 AND settled_at < ?1"
+    " AND NOT EXISTS (SELECT 1 FROM owed WHERE owed.place BETWEEN number * 2 AND number * 2 + 1"
+    " AND (owed.state = 0 OR owed.next_at >= ?1)) LIMIT ?2)"
 )
 _CANCEL = (
     "INSERT OR IGNORE INTO cancels (number) SELECT number FROM rollouts"
@@ -183,9 +192,6 @@ _WITHDRAW = (
 _CANCELLED = (
     "DELETE FROM cancels WHERE number IN"
     " (SELECT number FROM rollouts WHERE attempt_id IN (SELECT value FROM json_each(?)))"
-)
-_ERASABLE = (
-    "SELECT json_group_array(number) FROM rollouts WHERE phase = 0 AND attempt_id IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -224,9 +230,19 @@ def _end(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> N
     owed = [row for task in tasks for row in task.more]
     if owed:
         _run(connection, _OWE, owed)
-    if kind is Kind.SETTLE:
+    if kind is Kind.HOLD:
+        _tell(connection, owed)
+    else:
         _forget_cancels(connection, [task.attempt_id for task in tasks if task.values[2] == "cancelled"])
         _release(connection, [task.attempt_id for task in tasks if task.release])
+
+
+def _tell(connection: sqlite3.Connection, owed: Sequence[Values]) -> None:
+    """What is owed from now on is not owed again with the verdict, even if it is delivered by then."""
+    for channel in range(len(CHANNELS)):
+        told = [row[:2] for row in owed if row[1] == channel]
+        if told:
+            _run(connection, _TELL, told)
 
 
 def _why_not(connection: sqlite3.Connection, task: Task) -> Contradiction:
@@ -239,11 +255,6 @@ def _why_not(connection: sqlite3.Connection, task: Task) -> Contradiction:
     return Contradiction(
         f"attempt {attempt_id}: " + ("its agent ended before" if found[0] == 1 else "its verdict stands")
     )
-
-
-def _erase(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
-    wanted = json.dumps([task.attempt_id for task in tasks])
-    _drop(connection, connection.execute(_ERASABLE, (wanted,)).fetchone()[0])
 
 
 def _cancel(connection: sqlite3.Connection, tasks: Sequence[Task]) -> None:
@@ -284,7 +295,7 @@ def _drop(connection: sqlite3.Connection, numbers: str) -> int:
         return 0
     which = "number IN (SELECT value FROM json_each(?))"
     _lose_keys(connection, which, numbers)
-    connection.execute(f"DELETE FROM owed WHERE {which}", (numbers,))
+    connection.execute(_LOSE_OWED, (numbers,))
     connection.execute(f"DELETE FROM cancels WHERE {which}", (numbers,))
     return connection.execute(f"DELETE FROM rollouts WHERE {which}", (numbers,)).rowcount
 

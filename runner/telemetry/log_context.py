@@ -24,6 +24,11 @@ def unbind(token: Token[Mapping[str, str]]) -> None:
     _context.reset(token)
 
 
+def clear() -> None:
+    """Bind nothing from here on."""
+    _context.set(MappingProxyType({}))
+
+
 @contextmanager
 def bound(**values: str | None) -> Iterator[None]:
     """`bind` for the time of a `with` block."""

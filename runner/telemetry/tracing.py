@@ -41,13 +41,18 @@ class Tracing:
 
 def open_spans(tracing: Tracing) -> Spans:
     """What records spans. Raises ConfigFailure where opentelemetry is not installed, or a name is not known."""
-    missing = [name for name in (*_NEEDED, _OF_EXPORTER.get(tracing.exporter, "")) if name and not _installed(name)]
-    if missing:
-        raise ConfigFailure(f"tracing needs {missing[0]}, which is not installed: {INSTALL}", kind="otel_missing")
+    check_installed(tracing)
     from runner.telemetry.span_export import exporter_of, propagator_of
     from runner.telemetry.spans import Spans
 
     return Spans(tracing, exporter_of(tracing), propagator_of(tracing.propagators))
+
+
+def check_installed(tracing: Tracing) -> None:
+    """Raises ConfigFailure where something of opentelemetry is missing."""
+    missing = [name for name in (*_NEEDED, _OF_EXPORTER.get(tracing.exporter, "")) if name and not _installed(name)]
+    if missing:
+        raise ConfigFailure(f"tracing needs {missing[0]}, which is not installed: {INSTALL}", kind="otel_missing")
 
 
 def _installed(name: str) -> bool:

@@ -47,6 +47,10 @@ class Toolbox:
         self._arguments = {name: Arguments(tool.spec.parameters) for name, tool in self._tools.items()}
         self._parallel = max(1, parallel)
 
+    def with_tools(self, tools: Mapping[str, Tool]) -> Toolbox:
+        """These and more."""
+        return Toolbox({**self._tools, **tools}, self._parallel)
+
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them, under the names they are called by here."""

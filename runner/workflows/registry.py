@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-
 T = TypeVar("T")
 
 

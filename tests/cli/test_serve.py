@@ -141,6 +141,8 @@ def test_reload_follows_the_file_through_a_broken_edit(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=15)
     assert process.returncode == 0
     assert err.count("workflow.toml changed") == 1
+    # A line, not the whole of what a person is told at the first start.
+    assert err.count("reloaded: other is served at") == 1 and "dialects" not in err and "try: curl" not in err
 
 
 def _down(url: str) -> bool:

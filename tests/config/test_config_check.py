@@ -266,6 +266,10 @@ def test_a_set_secret_is_no_finding(inspect):
     assert list(inspect(text, environ={"K": "v"}).report) == []
 
 
+def test_an_empty_table_sets_nothing(inspect):
+    assert list(inspect('[graders.g]\nkind = "exact"\n[workflow]\n[limits]\n[eval]\n').report) == []
+
+
 def test_jsonschema_is_imported_for_a_schema_only(inspect):
     import subprocess
     import sys

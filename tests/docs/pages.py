@@ -216,12 +216,13 @@ CHANGING = [
 
 
 def comparable(output: str) -> list[str]:
-    lines = []
-    for line in output.strip().splitlines():
-        for pattern, put in CHANGING:
-            line = pattern.sub(put, line)
-        lines.append(line.strip())
-    return lines
+    return [_without_what_changes(line).strip() for line in output.strip().splitlines()]
+
+
+def _without_what_changes(line: str) -> str:
+    for pattern, put in CHANGING:
+        line = pattern.sub(put, line)
+    return line
 
 
 def same(shown: list[str], found: list[str]) -> bool:

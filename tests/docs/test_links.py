@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def anchors_of(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings: lower case, without punctuation, blanks as hyphens, numbered."""
     found: set[str] = set()
     parsed = tokens(page)
-    for token, content in zip(parsed, parsed[1:], strict=False):
+    for token, content in pairwise(parsed):
         if token.type == "heading_open":
             text = "".join(child.content for child in content.children or ())
             name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")

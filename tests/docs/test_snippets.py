@@ -35,6 +35,7 @@ REASONS = {
 }
 """Why a block is not played -> how many such blocks there are."""
 
+
 def chooses(choice: Callable[[Any], bool]) -> Callable[[Any], Any]:
     """The test is played with each block that `choice` takes."""
 
@@ -93,6 +94,7 @@ def test_a_file_is_sound(block: Any, pages: Any, tmp_path: Path, monkeypatch: py
 def test_code_runs(block: Any, pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if block.mark == "in":
         shutil.copytree(pages.COMPLETIONS / block.value, tmp_path, dirs_exist_ok=True)
+        shutil.copy(tmp_path / "base.toml", tmp_path / "workflow.toml")
     monkeypatch.chdir(tmp_path)
     run_code(block.text, block.place)
 

@@ -56,7 +56,7 @@ def answer(line: socket.socket) -> None:
         said += line.recv(size - len(said))
     child = os.fork()
     if child == 0:
-        os._exit(play(streams, *marshal.loads(said)))  # noqa: S302 (it comes from the script above)
+        os._exit(play(streams, *marshal.loads(said)))
     line.sendall(child.to_bytes(4, "big"))
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -67,7 +67,7 @@ def play(streams: list[int], words: list[str], folder: str, environment: dict[st
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: PTH123, SIM115 (these are for good)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 (these are for good)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -153,7 +153,7 @@ def test_stdout_is_for_this_folder_and_o_for_its_own(osmosis: Run, workspace: Pa
         ('rollout = "multiply"', 'rollout = "multiple"', ":3:11 error[not-found]"),
         ('entrypoint = "main.py"', 'entrypoint = "../main.py"', ":4:14 error[bad-value]"),
         ('entrypoint = "main.py"', 'entrypoint = "mian.py"', "did you mean `main.py`?"),
-        ('rollout = "multiply"', 'rollout = "several"', "holds 2 `AgentWorkflow` classes: `First`, `Second`"),
+        ('rollout = "multiply"', 'rollout = "several"', "holds 2 `AgentWorkflow` classes: `First` ("),
         ('"data/cased.jsonl"', '"data/case.jsonl"', ":5:11 error[dataset-missing]"),
         ("offset = 1", "offset = 3", "`eval.offset` 3 leaves no row: the dataset has 3"),
         ('dataset = "data/cased.jsonl"', 'dataset = "data/labelled.jsonl"', "no column `system_prompt`"),

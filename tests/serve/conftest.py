@@ -265,10 +265,12 @@ class Stage:
         return Server(cast("House", None), port)
 
     @asynccontextmanager
-    async def serving(self, toml: str = EXACT, serve: str = "", workflow: str = "") -> AsyncIterator[Server]:
+    async def serving(
+        self, toml: str = EXACT, serve: str = "", workflow: str = "", opening: Opening | None = None
+    ) -> AsyncIterator[Server]:
         from hypercorn.asyncio import serve as run
 
-        async with open_house(self.plan(toml, serve, workflow), Opening()) as house:
+        async with open_house(self.plan(toml, serve, workflow), opening or Opening()) as house:
             sockets = listen("127.0.0.1", 0)
             over = asyncio.Event()
             config = hypercorn_config({"keep_alive_timeout": 2.0}, sockets)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from runner.records.atif_rules import check
+from runner.serve.house import Opening
 
 TOOL = """
     from runner.records.artifacts import artifacts_folder
@@ -58,3 +60,38 @@ def test_a_failed_rollout_is_archived_too(stage: Any) -> None:
     stage.run(main)
     diagnostics = json.loads((stage.folder / "archive" / "r1" / "diagnostics.json").read_text())
     assert diagnostics["status"] == "failed" and diagnostics["failure"]["boundary"] == "model"
+
+
+def test_attempts_of_one_id_are_kept_apart(stage: Any) -> None:
+    """With `dedupe = "run"`, two that play at once leave two folders, two event logs, and each its own files."""
+    stage.write("code.py", TOOL)
+    told = iter(["first", "second"])
+
+    def chat(seen: Any) -> Any:
+        if seen.body["messages"][-1]["role"] == "tool":
+            return asyncio.sleep(0.1, "4")
+        call = {"name": "note", "arguments": json.dumps({"text": next(told)})}
+        return {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": call}]}
+
+    async def main() -> None:
+        controller = await stage.controller(chat=chat)
+        opening = Opening(events=stage.folder / "events")
+        async with stage.serving(TOML, serve='archive = "archive"\ndedupe = "run"', opening=opening) as server:
+            for _ in range(2):
+                assert (await server.start(controller.start_of("r"))).status == 202
+            await server.quiet()
+            assert len(controller.acked) == 4 and {seen.body["rollout_id"] for seen in controller.acked} == {"r"}
+
+    stage.run(main)
+    folders = list((stage.folder / "archive").iterdir())
+    assert len(folders) == 2 and all(folder.name.startswith("r~") for folder in folders)
+    assert {(folder / "artifacts" / "note.txt").read_text() for folder in folders} == {"first", "second"}
+    for folder in folders:
+        diagnostics = json.loads((folder / "diagnostics.json").read_text())
+        assert diagnostics["rollout_id"] == "r" and folder.name == f"r~{diagnostics['attempt_id'][-8:]}"
+    logs = [path.read_text().splitlines() for path in (stage.folder / "events").rglob("*.jsonl")]
+    assert len(logs) == 2
+    for lines in logs:
+        events = [json.loads(line) for line in lines]
+        assert len({event["rollout_id"] for event in events}) == 1
+        assert [event["event"] for event in events].count("rollout_started") == 1

@@ -80,7 +80,7 @@ async def metrics(server: Any) -> str:
 @pytest.mark.parametrize("report", [False, True])
 @pytest.mark.parametrize("where", ["agent", "grader"])
 def test_killed_while_it_cancels_it_plays_nothing_again(stage: Any, where: str, report: bool) -> None:
-    """kill -9 between the cancel and the verdict: the next start settles it as cancelled, its callbacks owed if asked."""
+    """kill -9 between the cancel and the verdict: the next start settles it as cancelled, and tells it if asked to."""
     stage.write("agent.py", AGENT if where == "agent" else GRADER)
     toml = SLOWLY if where == "grader" else '[graders.answer]\nkind = "exact"\n'
     file = {
@@ -120,7 +120,7 @@ def test_killed_while_it_cancels_it_plays_nothing_again(stage: Any, where: str, 
             said = [("completion", "success", None)] * told
             said += [(each, "failure", None) for each in ("completion", "grader")[told:]] if report else []
             assert list(dict.fromkeys(controller.told("r"))) == said
-        assert not told == (stage.folder / "begun").exists() and len(controller.chats) == told
+        assert (told == 0) == (stage.folder / "begun").exists() and len(controller.chats) == told
         assert rows(stage, "SELECT phase, status FROM rollouts") == [(2, "cancelled")]
         assert rows(stage, "SELECT * FROM cancels") == []
 

@@ -185,3 +185,21 @@ def test_a_burst_of_connections_is_taken_at_once() -> None:
 
     asyncio.run(main())
     assert answers == [202] * 300
+
+
+@pytest.mark.parametrize("length", [300, 700])
+def test_a_head_is_as_long_as_hypercorns_setting_allows(length: int) -> None:
+    """Also one that comes whole, which the short way could take."""
+    engine = served.FakeEngine()
+
+    async def main() -> None:
+        async with served.serving(served.make_app(engine), h11_max_incomplete_size=500) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(start(extra=b"x-long: %b\r\n" % (b"a" * length)))
+            async with asyncio.timeout(10):
+                line = await reader.readline()
+            assert int(line.split()[1]) == (202 if length == 300 else 431)
+            writer.close()
+
+    asyncio.run(main())
+    assert len(engine.started) == (length == 300)

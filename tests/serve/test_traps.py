@@ -216,7 +216,7 @@ def test_trap_93_event_logs_have_timestamps_in_order(stage: Any) -> None:
             await controller.until(2)
 
     stage.run(test)
-    (log,) = (stage.folder / "events").iterdir()
+    (log,) = (stage.folder / "events").rglob("*.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     times = [line["ts"] for line in lines]
     assert len(lines) >= 4 and times == sorted(times) and times[0] > 1.7e9

@@ -20,6 +20,7 @@ CONFORMANCE = "test_conformance.py"
 _started: list[subprocess.Popen[bytes]] = []
 
 
+@pytest.hookimpl(trylast=True)  # what -k and -m leave out is out by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The conformance suite is played once, beside the other tests: it waits more than it works. Its own come last."""
     cases = [item for item in items if item.path.name == CONFORMANCE and hasattr(item, "callspec")]

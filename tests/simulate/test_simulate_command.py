@@ -292,7 +292,7 @@ def test_the_list_of_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_server_that_runs_on_can_be_asked_again(folder: Path) -> None:
     async def work() -> list[dict[str, Any]]:
         plan = build(load(folder / "workflow.toml"))
-        async with Server(folder / "workflow.toml", settings=('serve.callbacks.base_wait="20ms"',)) as server:
+        async with Server(folder / "workflow.toml", settings=('serve.callbacks.base_wait="50ms"',)) as server:
             options = Options(load=LoadOptions(rollouts=6, patience=20), chances={"callback-500": 0.5})
             runs = [Simulation(plan, options, Fixed("Lima"), None, server.url, server.key) for _ in range(2)]
             return [(await each.run()).facts for each in runs]

@@ -50,16 +50,15 @@ def test_a_rollout_from_acceptance_to_the_sweep(path: Path) -> None:
         await box.hold("a", b"left", [owed("completion")])
         assert (await box.unfinished())[0].left == b"left"
         assert await box.counts() == {"accepted": 0, "held": 1, "owed": 1, "abandoned": 0}
-        await box.settle("a", GOOD, b"outcome", [owed("completion", b"another"), owed("grader")])
+        await box.settle("a", GOOD, [owed("completion", b"another"), owed("grader")])
         assert [(one.channel, one.owed.body) for one in await box.owing()] == [("completion", b"{}"), ("grader", b"{}")]
         known = await box.find("wire-a")
         assert known is not None
         assert (known.phase, known.verdict, known.undelivered) == ("settled", GOOD, 2)
         assert await box.unfinished() == []
-        assert await box.outcome("a") == b"outcome"
         for channel in ("completion", "grader"):
             assert await box.sweep(time.time() + 1) == 0
-            await box.acknowledged("a", channel, 200)
+            await box.acknowledged("a", channel)
         assert await box.sweep(known_before) == 0
         assert await box.sweep(time.time() + 1) == 1
         assert await box.find("wire-a") is None
@@ -78,7 +77,7 @@ def test_a_key_is_held_once(path: Path) -> None:
         assert together.count(None) == 1
         winner = f"x{together.index(None)}"
         assert {answer for answer in together if answer is not None} == {winner}
-        await box.erase("a")
+        await box.settle("a", Verdict("cancelled", "cancelled", None, ""), [], release=True)
         assert await box.accept(accepted("d", "key:1")) is None
 
     play(path, steps)
@@ -87,14 +86,13 @@ def test_a_key_is_held_once(path: Path) -> None:
 def test_a_verdict_is_final(path: Path) -> None:
     async def steps(box: Outbox) -> None:
         await box.accept(accepted("a"))
-        await box.settle("a", GOOD, None, [owed("completion")])
+        await box.settle("a", GOOD, [owed("completion")])
         with pytest.raises(Contradiction, match="attempt a: its verdict stands"):
-            await box.settle("a", Verdict("failed", "agent_error", None, "no"), None, [owed("grader")])
+            await box.settle("a", Verdict("failed", "agent_error", None, "no"), [owed("grader")])
         with pytest.raises(Contradiction, match="its verdict stands"):
             await box.hold("a", b"", [])
         with pytest.raises(Contradiction, match="attempt b: was never accepted"):
-            await box.settle("b", GOOD, None, [])
-        await box.erase("a")
+            await box.settle("b", GOOD, [])
         known = await box.find("wire-a")
         assert known is not None
         assert (known.verdict, known.undelivered) == (GOOD, 1)
@@ -112,7 +110,7 @@ def test_one_bad_call_harms_no_other(path: Path) -> None:
         await asyncio.gather(*(box.accept(accepted(name)) for name in names))
         wanted = [*names[:77], "unknown", *names[77:], names[5]]
         ended = await asyncio.gather(
-            *(box.settle(name, GOOD, None, [owed("completion")]) for name in wanted), return_exceptions=True
+            *(box.settle(name, GOOD, [owed("completion")]) for name in wanted), return_exceptions=True
         )
         assert [place for place, answer in enumerate(ended) if answer is not None] == [77, 201]
         assert (await box.counts())["owed"] == 200
@@ -128,7 +126,7 @@ def test_one_bad_call_harms_no_other(path: Path) -> None:
 def test_tries_and_giving_up(path: Path) -> None:
     async def first(box: Outbox) -> None:
         await box.accept(accepted("a"))
-        await box.settle("a", GOOD, None, [owed("completion"), owed("grader")])
+        await box.settle("a", GOOD, [owed("completion"), owed("grader")])
         box.tried("a", "completion", 3, 99.0, "500 \ud800")
         await box.abandoned("a", "grader", "gone for a day")
         given_up, tried = sorted(await box.owing(), key=lambda one: one.channel == "completion")
@@ -143,9 +141,9 @@ def test_tries_and_giving_up(path: Path) -> None:
         assert revived.owed == owed("grader")
         assert abs(revived.first_at - time.time()) < 60
         assert (await box.counts())["abandoned"] == 0
-        await box.acknowledged("a", "grader", 200)
+        await box.acknowledged("a", "grader")
         box.tried("a", "grader", 9, 1.0, "late")
-        await box.acknowledged("a", "grader", 404)
+        await box.acknowledged("a", "grader")
         (left,) = await box.owing()
         assert left.channel == "completion"
 
@@ -188,7 +186,7 @@ def test_workers_see_their_own_work_and_everybodys_ids(path: Path) -> None:
         other = Outbox.open(path, worker=1)
         for name, worker in (("a", 0), ("b", 1), ("c", 5)):
             await box.accept(accepted(name, worker=worker))
-            await box.settle("c", GOOD, None, [owed("grader")]) if name == "c" else None
+            await box.settle("c", GOOD, [owed("grader")]) if name == "c" else None
         assert [one.accepted.attempt_id for one in await other.unfinished()] == ["b"]
         assert len(await other.by_prefix("wire-")) == 2
         assert await other.owing() == []
@@ -212,11 +210,11 @@ def test_secrets_leave_the_files(path: Path) -> None:
         await asyncio.gather(*(box.accept(accepted(f"a{number}", request=request)) for number in range(20)))
         assert traces() == {SECRET, "sk-abcdefghijkl"}
         for number in range(20):
-            await box.settle(f"a{number}", GOOD, None, [owed("completion")])
+            await box.settle(f"a{number}", GOOD, [owed("completion")])
         await box.sweep(0)
         assert traces() == {SECRET}
         for number in range(20):
-            await box.acknowledged(f"a{number}", "completion", 200)
+            await box.acknowledged(f"a{number}", "completion")
         await box.sweep(0)
         assert traces() == set()
         assert all(file.stat().st_mode & 0o777 == 0o600 for file in path.parent.iterdir())
@@ -230,8 +228,8 @@ def test_the_file_shrinks_again(path: Path) -> None:
 
         async def one(number: int) -> None:
             await box.accept(accepted(f"{number:05}", request=body))
-            await box.settle(f"{number:05}", GOOD, body, [owed("completion", body)])
-            await box.acknowledged(f"{number:05}", "completion", 200)
+            await box.settle(f"{number:05}", GOOD, [owed("completion", body)])
+            await box.acknowledged(f"{number:05}", "completion")
 
         for start in range(0, 6000, 300):
             await asyncio.gather(*(one(number) for number in range(start, start + 300)))
@@ -338,12 +336,12 @@ def test_a_verdict_that_gives_up_its_keys(tmp_path: Path) -> None:
             assert await outbox.accept(Accepted(attempt, "r", "d", ("id:r", "key:k"), b"{}", 1.0)) is None
             assert await outbox.holder(("key:k",)) == attempt
             if attempt == "a":
-                await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), None, [], release=True)
+                await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), [], release=True)
                 assert await outbox.holder(("id:r",)) is None
         assert await outbox.sweep(time.time() + 1) == 1
         assert await outbox.accept(Accepted("c", "r", "d", ("id:r",), b"{}", 1.0)) == "b"
         with pytest.raises(Contradiction):
-            await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), None, [], release=True)
+            await outbox.settle("a", Verdict("cancelled", "cancelled", None, ""), [], release=True)
         await outbox.aclose()
 
     asyncio.run(main())

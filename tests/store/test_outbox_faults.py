@@ -40,15 +40,15 @@ async def play(box, lane):
         if number % 5:
             reward = float(number)
             both = [Owed("completion", "u", b"settled"), Owed("grader", "u", str(reward).encode())]
-            await box.settle(attempt, Verdict("scored", "s", reward, ""), None, both)
+            await box.settle(attempt, Verdict("scored", "s", reward, ""), both)
             say("settled", attempt, reward)
             try:
-                await box.settle(attempt, Verdict("failed", "s", None, ""), None, [])
+                await box.settle(attempt, Verdict("failed", "s", None, ""), [])
                 say("twice", attempt)
             except Contradiction:
                 pass
             if number % 2:
-                await box.acknowledged(attempt, "completion", 200)
+                await box.acknowledged(attempt, "completion")
                 say("taken", attempt)
         number += 1
 
@@ -216,13 +216,13 @@ def test_a_full_disk(small_disk: Path) -> None:
         assert str(trouble) == f"{path}: cannot be written: the disk is full"
         assert "make room" in trouble.hint
         with pytest.raises(NoRoom):
-            await box.settle("a0", Verdict("scored", "s", 1.0, ""), b"y" * 500_000, [Owed("grader", "u", b"{}")])
+            await box.settle("a0", Verdict("scored", "s", 1.0, ""), [Owed("grader", "u", b"y" * 500_000)])
         known = await box.find("a0")
         assert known is not None
         assert (known.phase, known.undelivered) == ("accepted", 0)
         assert [one.accepted.attempt_id for one in await box.unfinished()] == done
         ballast.unlink()
-        await box.settle("a0", Verdict("scored", "s", 1.0, ""), None, [Owed("grader", "u", b"{}")])
+        await box.settle("a0", Verdict("scored", "s", 1.0, ""), [Owed("grader", "u", b"{}")])
         assert await box.accept(Accepted("more", "more", "d", ("more",), b"x" * 20_000, 1.0)) is None
         await box.aclose()
         again = Outbox.open(path)

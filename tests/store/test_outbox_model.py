@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from runner.store.outbox import Accepted, Contradiction, Outbox, Owed, Verdict
+from runner.store.outbox import Accepted, Contradiction, Outbox, Owed, Verdict, Withdrawn
 
 ATTEMPTS = st.sampled_from([f"a{number}" for number in range(6)])
 CHANNELS = st.sampled_from(["completion", "grader"])
@@ -33,6 +33,8 @@ class Rollout:
     accepted: Accepted
     left: bytes | None = None
     verdict: Verdict | None = None
+    cancelled: bool = False
+    released: bool = False
     callbacks: dict[str, Callback] = field(default_factory=dict)
 
     def owe(self, owed: list[Owed]) -> None:
@@ -41,7 +43,13 @@ class Rollout:
 
     @property
     def open(self) -> list[str]:
-        return [name for name, callback in self.callbacks.items() if callback.state != "taken"]
+        """In the order in which they are posted, whatever the order they came in."""
+        states = {name: callback.state for name, callback in self.callbacks.items()}
+        return [name for name in ("completion", "grader") if states.get(name, "taken") != "taken"]
+
+    @property
+    def owing(self) -> list[str]:
+        return [name for name, callback in self.callbacks.items() if callback.state == "owed"]
 
 
 def storable(text: str) -> str:
@@ -78,7 +86,9 @@ class OutboxMachine(RuleBasedStateMachine):
         if attempt in self.rollouts:
             return
         accepted = Accepted(attempt, wire, "d", tuple(keys), request, 1.0)
-        held = [name for key in keys for name, one in self.rollouts.items() if key in one.accepted.keys]
+        held = [
+            name for key in keys for name, one in self.rollouts.items() if key in one.accepted.keys and not one.released
+        ]
         assert self.runner.run(self.box.accept(accepted)) == (held[0] if held else None)
         if not held:
             self.rollouts[attempt] = Rollout(accepted)
@@ -89,7 +99,7 @@ class OutboxMachine(RuleBasedStateMachine):
         try:
             self.runner.run(self.box.hold(attempt, left, owed))
         except Contradiction:
-            assert rollout is None or rollout.left is not None or rollout.verdict is not None
+            assert rollout is None or rollout.left is not None or rollout.verdict is not None or rollout.cancelled
             return
         assert rollout is not None
         assert (rollout.left, rollout.verdict) == (None, None)
@@ -100,12 +110,15 @@ class OutboxMachine(RuleBasedStateMachine):
     def settle(self, attempt: str, reward: float | None, message: str, owed: list[Owed]) -> None:
         rollout = self.rollouts.get(attempt)
         try:
-            self.runner.run(self.box.settle(attempt, Verdict("scored", "s", reward, message), b"o", owed))
+            self.runner.run(self.box.settle(attempt, Verdict("scored", "s", reward, message), owed))
+        except Withdrawn:
+            assert rollout is not None and rollout.verdict is None and rollout.cancelled
+            return
         except Contradiction:
             assert rollout is None or rollout.verdict is not None
             return
         assert rollout is not None
-        assert rollout.verdict is None
+        assert rollout.verdict is None and not rollout.cancelled
         rollout.verdict = Verdict("scored", "s", reward, storable(message))
         rollout.owe(owed)
 
@@ -118,7 +131,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
     @rule(attempt=ATTEMPTS, channel=CHANNELS)
     def acknowledged(self, attempt: str, channel: str) -> None:
-        self.runner.run(self.box.acknowledged(attempt, channel, 200))
+        self.runner.run(self.taken(attempt, channel))
         callback = self.callback(attempt, channel)
         if callback is not None:
             callback.state = "taken"
@@ -130,19 +143,42 @@ class OutboxMachine(RuleBasedStateMachine):
         if callback is not None and callback.state == "owed":
             callback.state, callback.problem = "abandoned", "gone"
 
-    @rule(attempt=ATTEMPTS)
-    def erase(self, attempt: str) -> None:
-        self.runner.run(self.box.erase(attempt))
-        rollout = self.rollouts.get(attempt)
-        if rollout is not None and rollout.left is None and rollout.verdict is None:
-            del self.rollouts[attempt]
+    @rule(attempts=st.lists(ATTEMPTS, max_size=3))
+    def cancel(self, attempts: list[str]) -> None:
+        self.runner.run(self.box.cancel(attempts))
+        for rollout in filter(None, map(self.rollouts.get, attempts)):
+            rollout.cancelled = rollout.cancelled or rollout.verdict is None
+
+    @rule(attempt=ATTEMPTS, owed=OWED, release=st.booleans())
+    def settle_cancelled(self, attempt: str, owed: list[Owed], release: bool) -> None:
+        rollout, verdict = self.rollouts.get(attempt), Verdict("cancelled", "cancelled", None, "cancelled")
+        try:
+            self.runner.run(self.box.settle(attempt, verdict, owed, release=release))
+        except Contradiction:
+            assert rollout is None or rollout.verdict is not None
+            return
+        assert rollout is not None and rollout.verdict is None
+        rollout.verdict, rollout.cancelled, rollout.released = verdict, False, release
+        rollout.owe(owed)
+
+    @rule(attempts=st.lists(ATTEMPTS, max_size=3))
+    def withdraw(self, attempts: list[str]) -> None:
+        open_ = [self.rollouts[name] for name in attempts if name in self.rollouts]
+        self.runner.run(self.box.withdraw([one.accepted.attempt_id for one in open_ if one.verdict is None]))
+        for rollout in open_:
+            if rollout.verdict is None and rollout.left is None:
+                rollout.verdict = Verdict("cancelled", "cancelled", None, "cancelled")
+                rollout.cancelled, rollout.released = False, True
 
     @rule()
     def sweep(self) -> None:
-        done = [name for name, one in self.rollouts.items() if one.verdict is not None and not one.open]
+        done = [name for name, one in self.rollouts.items() if one.verdict is not None and not one.owing]
         assert self.runner.run(self.box.sweep(1e12)) == len(done)
         for name in done:
             del self.rollouts[name]
+
+    async def taken(self, attempt: str, channel: str) -> None:
+        await self.box.acknowledged(attempt, channel)
 
     def callback(self, attempt: str, channel: str) -> Callback | None:
         rollout = self.rollouts.get(attempt)
@@ -153,11 +189,13 @@ class OutboxMachine(RuleBasedStateMachine):
         if not hasattr(self, "box"):
             return
         run = self.runner.run
-        self.runner.run(self.box.acknowledged("nobody", "grader", 0))  # what `tried` noted is written by now
+        self.runner.run(self.taken("nobody", "grader"))  # what `tried` noted is written by now
         waiting = [one for one in self.rollouts.values() if one.verdict is None]
-        assert [(one.accepted, one.left) for one in run(self.box.unfinished())] == [
-            (one.accepted, one.left) for one in waiting
+        assert [(one.accepted, one.left, one.cancelled) for one in run(self.box.unfinished())] == [
+            (one.accepted, one.left, one.cancelled) for one in waiting
         ]
+        cancelled = [one.accepted.attempt_id for one in waiting if one.cancelled]
+        assert sorted(run(self.box.to_cancel())) == sorted(cancelled)
         assert [one.attempt_id for one in run(self.box.by_prefix(""))] == [one.accepted.attempt_id for one in waiting]
         found: dict[str, list[str]] = {}
         for delivery in run(self.box.owing()):

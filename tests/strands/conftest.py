@@ -1,25 +1,32 @@
-"""The project of the runtime's tests and the stage of the server's, for code that brings Strands."""
+"""The project of the runtime's tests, the stage of the server's, and the wire, for code that brings Strands."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 _TESTS = Path(__file__).parent.parent
 
 
-def _fixtures_of(folder: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"{folder}_for_strands", _TESTS / folder / "conftest.py")
+def _module(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"{name}_for_strands", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
-project = _fixtures_of("runtime").project
-stage = _fixtures_of("serve").stage
+project = _module("runtime", _TESTS / "runtime" / "conftest.py").project
+stage = _module("serve", _TESTS / "serve" / "conftest.py").stage
+
+
+@pytest.fixture(scope="session")
+def wire() -> ModuleType:
+    """`tests/wire.py`."""
+    return _module("wire", _TESTS / "wire.py")

@@ -73,6 +73,8 @@ def walk(plan: Plan, row: str, attempt: int, *, as_json: bool) -> None:
 
     async def main() -> None:
         async with plan.open() as live:
+            for notice in live.notices:
+                shell.warn(notice)
             try:
                 first = find_row(live, row)
             except NoSuchRow as error:

@@ -19,6 +19,7 @@ TEMPLATES = {
     "tools": "an agent with a tool and two graders",
     "chat": "one question, one answer, one grader",
     "python": "an AgentWorkflow and a Grader of your own",
+    "strands": "an agent of Strands with tools of its own and of the file",
 }
 
 RENAMED = {"gitignore": ".gitignore"}

@@ -144,6 +144,8 @@ async def _run(plan: Plan) -> list[Tested]:
     from runner.models.absent import AbsentModel
 
     async with plan.open(model=AbsentModel("a test asks no policy")) as live:
+        for notice in live.notices:
+            console().warn(notice)
         parts = _tools(live), _graders(live), _rollouts(live)
         return [result for part in parts async for result in part]
 

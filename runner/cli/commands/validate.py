@@ -180,6 +180,7 @@ def _print_text(found: Finding, verbose: bool) -> None:
     if not found.report.errors:
         checked = found.checked
         parts = [_count(checked.tools + len(checked.offered), "tool"), _count(checked.graders, "grader")]
+        parts += [_count(checked.servers, "MCP server")] if checked.servers else []
         parts += [] if checked.rows is None else [_count(checked.rows, "row")]
         speaker.say(f"{found.file}: {speaker.talk.ok('ok')} ({', '.join(parts)})")
         for note in checked.notes:

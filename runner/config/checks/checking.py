@@ -70,5 +70,7 @@ class Checking:
         return self.loaded.origins.value_place(self.loaded.written(path))
 
     def is_set(self, path: Path) -> bool:
-        """Whether some layer wrote `path`: a default contradicts nobody."""
-        return self.loaded.origins.setting(self.loaded.written(path)) is not None
+        """Whether some layer wrote `path`: a default contradicts nobody, and an empty table sets nothing in it."""
+        written = self.loaded.written(path)
+        found = self.loaded.origins.setting(written)
+        return found is not None and (found[0] == written or found[1].value != {})

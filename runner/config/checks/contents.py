@@ -11,6 +11,7 @@ from runner.config.checks.checking import Checking
 from runner.config.checks.plain_schema import surely_valid
 from runner.config.graders import AnswerGrader, ChoiceGrader, JsonSchemaGrader, RegexGrader, RubricGrader
 from runner.config.names import dotted
+from runner.config.parser import REGEX_GROUPS
 from runner.config.reference import SchemaText
 from runner.config.tools import CallTool
 from runner.diag.diagnostic import Path
@@ -52,6 +53,7 @@ def check_contents(check: Checking) -> None:
         elif isinstance(grader, RubricGrader):
             _criteria(check, (*path, "criteria"), grader)
         _grader_tests(check, path)
+    _parser(check)
     for name, tool in check.config.tools.items():
         for index, test in enumerate(tool.tests):
             if test.expect.matches is not None:
@@ -73,6 +75,22 @@ def regex_of(check: Checking, path: Path, pattern: str) -> re.Pattern[str] | Non
     except (OverflowError, RecursionError):
         check.report("bad-regex", path, "this regular expression is too large")
     return None
+
+
+def _parser(check: Checking) -> None:
+    section, path = check.config.workflow.parser, ("workflow", "parser", "regex")
+    if section is None or section.regex is None:
+        return
+    compiled = regex_of(check, path, section.regex)
+    if compiled is None:
+        return
+    if "name" not in compiled.groupindex:
+        label = "write `(?P<name>…)` around the tool's name"
+        check.report("bad-regex", path, "the pattern has no group `name`", label)
+    for group in compiled.groupindex:
+        if group not in REGEX_GROUPS:
+            message = f"the group `{group}` is never read"
+            check.report("bad-regex", path, message, f"groups: {', '.join(REGEX_GROUPS)}", severity="warning")
 
 
 def _extract(check: Checking, path: Path, grader: AnswerGrader) -> None:

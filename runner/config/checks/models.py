@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runner.config.checks.checking import Checking
 from runner.config.graders import RubricGrader
@@ -44,6 +44,10 @@ def _secrets(check: Checking, judges: set[str], serving: bool) -> None:
         if model.effective_provider not in _OFFLINE:
             for variable, where in _variables(path, model):
                 needed.setdefault(variable, []).append(where)
+    for name, server in check.config.mcp.items():
+        for key in ("env", "headers"):
+            for variable, where in _named(getattr(server, key), ("mcp", name, key)):
+                needed.setdefault(variable, []).append(where)
     for variable, paths in needed.items():
         if not check.loaded.environ.get(variable) and variable not in check.config.env:
             label = f"`export {variable}=…`"
@@ -56,10 +60,12 @@ def _variables(path: Path, model: ModelSection) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     if model.api_key is not None:
         found.append((model.api_key.env, (*path, "api_key", "env")))
-    for name, header in model.headers.items():
-        if isinstance(header, EnvName):
-            found.append((header.env, (*path, "headers", name, "env")))
-    return found
+    return found + _named(model.headers, (*path, "headers"))
+
+
+def _named(table: Mapping[str, str | EnvName], path: Path) -> list[tuple[str, Path]]:
+    """The variables that the values of a table name."""
+    return [(value.env, (*path, name, "env")) for name, value in table.items() if isinstance(value, EnvName)]
 
 
 def _env(check: Checking) -> None:

@@ -9,6 +9,7 @@ from runner.config.builtins import SandboxedTool
 from runner.config.checks.checking import Checking
 from runner.config.graders import RubricGrader, TrajectoryGrader
 from runner.config.tools import CallTool
+from runner.config.workflow import TOOL_AGENTS
 from runner.diag.diagnostic import Path
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -26,6 +27,7 @@ def check_names(check: Checking) -> None:
     _graders(check)
     _unused_roles(check)
     _dead_for_agent(check)
+    _without_a_loop(check)
 
 
 def declared_tools(check: Checking) -> list[str]:
@@ -53,7 +55,7 @@ def _spelling(check: Checking) -> None:
         if not _TOOL_NAME.fullmatch(name):
             label = "letters, digits, `_` and `-`, at most 64"
             check.report("bad-value", ("tools", name), f"models cannot call a tool named `{name}`", label, key=True)
-    for section in ("graders", "roles", "resources"):
+    for section in ("graders", "roles", "resources", "sandboxes"):
         for name in _declared(check, section):
             if not _NAME.fullmatch(name):
                 label = "letters, digits, `_`, `.` and `-`"
@@ -69,10 +71,10 @@ def _workflow_tools(check: Checking) -> None:
         if glob in seen:
             check.warn("duplicate-name", path, f"`{glob}` is listed twice", "remove one")
         elif any(character in glob for character in "*?["):
-            if not any(fnmatchcase(name, glob) for name in declared):
+            if not any(fnmatchcase(name, glob) for name in declared) and not of_server(check, glob):
                 notes = [f"tools: {', '.join(declared)}"] if declared else ["the file declares no tool"]
                 check.report("unknown-tool", path, f"`{glob}` matches no tool", notes=notes)
-        elif glob not in declared:
+        elif glob not in declared and not of_server(check, glob):
             check.unknown("unknown-tool", path, "tool", glob, declared)
         seen.add(glob)
 
@@ -119,8 +121,17 @@ def _sandboxes(check: Checking) -> None:
             check.report("unknown-sandbox", path, message, label, key=True, notes=notes)
 
 
+def of_server(check: Checking, name: str) -> bool:
+    """Whether a name or glob is of an MCP server's tools: which there are is known when the server is connected."""
+    servers = _declared(check, "mcp")
+    server, slash, _ = name.partition("/")
+    return any(fnmatchcase(each, server) for each in servers) if slash else "*" in name and bool(servers)
+
+
 def check_offered(check: Checking, path: Path, name: str, offered: list[str]) -> None:
     """`name` is one of the tools that the agent may call."""
+    if of_server(check, name):
+        return
     if name in declared_tools(check) and name not in offered:
         related = [(check.place(("workflow", "tools")), "the tools it has")]
         message = f"the agent is not offered the tool `{name}`"
@@ -180,5 +191,18 @@ def _dead_for_agent(check: Checking) -> None:
     elif agent == "strands" and check.is_set(("workflow", "stop_when")):
         message = "the agent `strands` never reads `stop_when`: it ends with an answer"
         check.warn("no-effect", ("workflow", "stop_when"), message, 'use `agent = "tools"`', key=True)
-    elif agent == "tools" and not declared_tools(check):
-        check.warn("no-effect", ("workflow", "agent"), "the agent `tools` has no tool to call", "`chat` needs none")
+    elif agent in TOOL_AGENTS and not declared_tools(check) and not check.config.mcp:
+        message = f"the agent `{agent}` has no tool to call"
+        check.warn("no-effect", ("workflow", "agent"), message, "`chat` needs none")
+
+
+def _without_a_loop(check: Checking) -> None:
+    """Keys of the loop that calls tools, which no other agent reads."""
+    agent = check.config.agent
+    if agent in TOOL_AGENTS or check.loaded.is_broken(("workflow", "agent")):
+        return
+    said = f"the agent `{agent}`" if isinstance(agent, str) else "an agent of your own"
+    for key in ("parser", "reasoning"):
+        if check.is_set(("workflow", key)):
+            label = 'use `agent = "tools"`, or remove it'
+            check.report("misplaced-key", ("workflow", key), f"{said} never reads `{key}`", label, key=True)

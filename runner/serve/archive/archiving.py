@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.records.completion import ToolSpec
@@ -30,6 +30,7 @@ class _Ended:
     start: Start
     outcome: Outcome
     attempt_id: str
+    name: str
     reports: dict[str, Report] = field(default_factory=dict)
     writing: asyncio.Task[None] | None = None
     again: bool = False
@@ -47,13 +48,15 @@ class Archiving:
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    def artifacts(self, rollout_id: str) -> Path:
+    def artifacts(self, label: str) -> Path:
         """Where the code of a rollout may leave files."""
-        return self._archive.artifacts(rollout_id)
+        return self._archive.artifacts(label)
 
     def ended(self, played: Played, outcome: Outcome) -> None:
         """A verdict is stored: write it down."""
-        ended = self._ended[played.attempt_id] = _Ended(played.start, outcome, played.attempt_id)
+        # It is filed under its label, which is another one's in no case; what it is called to its controller is a fact.
+        start = replace(played.start, rollout_id=played.label)
+        ended = self._ended[played.attempt_id] = _Ended(start, outcome, played.attempt_id, played.name)
         if outcome.status == "cancelled" or len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=outcome.status == "cancelled")
         if (report := report_of(self._early.pop(played.attempt_id, b""))) is not None:
@@ -95,7 +98,7 @@ class Archiving:
                     ended.again = False
                     # The completion's report comes first: a later one replaces it as a whole.
                     reports = [ended.reports[name] for name in ("completion", "grader") if name in ended.reports]
-                    facts = {"attempt_id": ended.attempt_id}
+                    facts = {"attempt_id": ended.attempt_id, "rollout_id": ended.name}
                     await self._archive.write(ended.start, ended.outcome, self._tools, reports, facts)
                     again = ended.again
         finally:

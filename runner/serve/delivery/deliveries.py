@@ -20,7 +20,7 @@ from runner.serve.delivery.origins import Origin
 from runner.serve.delivery.owing import Bodies, Lane, Owing, origin_of
 from runner.serve.delivery.posting import NOTHING, CallbackPolicy, Posted, Tried, post
 from runner.serve.delivery.reading import UNUSABLE, Reading
-from runner.serve.delivery.turns import Turns
+from runner.serve.delivery.turns import Turn, Turns
 from runner.store.errors import StoreError
 from runner.store.outbox import Delivery, Outbox
 
@@ -83,6 +83,7 @@ class Deliveries:
         self._tasks: dict[asyncio.Task[None], Lane | None] = {}
         self._pending = 0
         self._abandoned = 0
+        self._noted: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
 
     def owe(self, deliveries: Sequence[Delivery]) -> None:
@@ -129,6 +130,8 @@ class Deliveries:
                     await self._changed.wait()
             except TimeoutError:
                 break
+        if self._noted is not None:  # the last one: those before it are written before it, or with it
+            await asyncio.wait({self._noted}, timeout=max(0.0, end - self._clock.monotonic()))
         return self._pending
 
     async def aclose(self) -> None:
@@ -158,7 +161,7 @@ class Deliveries:
         return True
 
     def _start(self, origin: Origin, lane: Lane) -> None:
-        self._follow(self._deliver(origin, lane), lane)
+        self._follow(self._post_on(origin, lane), lane)
 
     def _follow(self, work: Coroutine[Any, Any, None], lane: Lane | None) -> None:
         task = asyncio.create_task(work)
@@ -171,6 +174,19 @@ class Deliveries:
         if not task.cancelled() and (error := task.exception()) is not None:
             asyncio.get_running_loop().call_exception_handler({"message": "a delivery failed", "exception": error})
 
+    async def _post_on(self, origin: Origin, lane: Lane) -> None:
+        """Post the next callback of a lane, and then whatever has its turn by then: a new task for each costs more."""
+        task = asyncio.current_task()
+        assert task is not None
+        turn: Turn | None = (origin, lane)
+        try:
+            while turn is not None:
+                self._tasks[task] = turn[1]
+                await self._deliver(*turn)
+                turn = self._turns.next()
+        finally:
+            self._turns.pump()
+
     async def _deliver(self, origin: Origin, lane: Lane) -> None:
         """Post the next callback of a lane once, and write down what came of it."""
         owing = lane.owing[0]
@@ -181,14 +197,17 @@ class Deliveries:
             if tried is None:
                 self._advance(lane, owing)
             else:
-                posted = await self._write_down(lane, owing, self._judge.judge(origin, lane, tried, started))
+                posted = self._judge.judge(origin, lane, tried, started)
+                if posted.result == "abandoned":
+                    posted = await self._abandon_for_good(lane, owing, posted)
+                else:
+                    posted = self._note(lane, owing, posted)
                 self._heard(posted)
                 if posted.result == "abandoned" and self._clock.monotonic() >= owing.gives_up_at:
                     self._give_up(origin, posted.problem)
         finally:
             lane.writing = False
             self._turns.done(origin, lane)
-            self._turns.pump()
 
     async def _post(self, lane: Lane, owing: Owing) -> Tried | None:
         """None if the outbox says that it is no longer owed."""
@@ -206,26 +225,36 @@ class Deliveries:
             return Tried(Reading("refused", f"its URL {why}"), blame=False)
         return await post(self._connections, owed, self._policy)
 
-    async def _write_down(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
-        """Tell the outbox, and queue what is next of the lane."""
-        outbox = self._outbox
+    def _note(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
+        """Have the outbox note a post that was acknowledged, or is tried again, and queue what is next of the lane.
+
+        It is not waited for. What is not written, with the process or a full disk, is posted once more after a
+        restart; and because the outbox takes news in their order, so is then what came after it.
+        """
+        again = posted.result == "retry"
         try:
-            if posted.result == "retry":
+            if again:
                 next_at = self._clock.time() + posted.wait
-                outbox.tried(lane.attempt_id, owing.channel, owing.tries, next_at, posted.problem)
-            elif posted.result == "acknowledged":
-                await outbox.acknowledged(lane.attempt_id, owing.channel, posted.status or 0)
+                self._outbox.tried(lane.attempt_id, owing.channel, owing.tries, next_at, posted.problem)
             else:
-                await outbox.abandoned(lane.attempt_id, owing.channel, posted.problem)
+                self._noted = self._outbox.acknowledged(lane.attempt_id, owing.channel)
         except StoreError as error:
-            said = f"{posted.problem or posted.result}; this could not be written down ({error})"
-            posted = replace(posted, problem=said)
-        if posted.result != "retry":
-            self._abandoned += posted.result == "abandoned"
-            self._advance(lane, owing)
-        else:
+            posted = _unwritten(posted, error)
+        if again:
             self._bodies.spare(owing)
             self._turns.queue(lane, self._clock.monotonic() + posted.wait)
+        else:
+            self._advance(lane, owing)
+        return posted
+
+    async def _abandon_for_good(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
+        """Write down that a callback is given up, and queue what is next of the lane."""
+        try:
+            await self._outbox.abandoned(lane.attempt_id, owing.channel, posted.problem)
+        except StoreError as error:
+            posted = _unwritten(posted, error)
+        self._abandoned += 1
+        self._advance(lane, owing)
         return posted
 
     def _advance(self, lane: Lane, owing: Owing) -> None:
@@ -253,4 +282,8 @@ class Deliveries:
         if lane.owing:
             owing = lane.owing[0]
             posted = describe(owing.origin, lane, "abandoned", problem, NOTHING, 0.0)
-            self._heard(await self._write_down(lane, owing, posted))
+            self._heard(await self._abandon_for_good(lane, owing, posted))
+
+
+def _unwritten(posted: Posted, error: StoreError) -> Posted:
+    return replace(posted, problem=f"{posted.problem or posted.result}; this could not be written down ({error})")

@@ -10,12 +10,16 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
+from typing import TypeAlias
 
 from runner.models.retry import Clock, Timer
 from runner.serve.delivery.backoff import Backoff
 from runner.serve.delivery.origins import Origin
 from runner.serve.delivery.owing import Lane
 from runner.serve.delivery.posting import CallbackPolicy
+
+Turn: TypeAlias = tuple[Origin, Lane]
+"""A lane whose next callback is to be posted, and the origin where that is."""
 
 
 class Turns:
@@ -55,18 +59,25 @@ class Turns:
 
     def pump(self) -> None:
         """Start what may start, one post per origin and turn."""
+        while (turn := self.next()) is not None:
+            self._start(*turn)
+        self._set_timer()
+
+    def next(self) -> Turn | None:
+        """Whose turn it is to be posted now; it takes a place until `done`."""
+        if not self._line:
+            return None
         now = self._clock.monotonic()
         while self._line and self.posting < self._policy.at_once and not self._stopped:
             origin = self._line.popleft()
             lane = origin.next(now)
-            if lane is None:
-                origin.in_line = False
-                self._rest(origin)
-            else:
+            if lane is not None:
                 self._line.append(origin)
                 self.posting += 1
-                self._start(origin, lane)
-        self._set_timer(now)
+                return origin, lane
+            origin.in_line = False
+            self._rest(origin)
+        return None
 
     def hurry(self) -> None:
         """Try at once whoever waits for a back-off."""
@@ -108,7 +119,7 @@ class Turns:
             self._woken += 1
             heappush(self._wakes, (at, self._woken, origin))
 
-    def _set_timer(self, now: float) -> None:
+    def _set_timer(self) -> None:
         if not self._wakes or self._stopped:
             return
         first = self._wakes[0][0]
@@ -117,7 +128,7 @@ class Turns:
                 return
             self._timer.cancel()
         self._timer_at = first
-        self._timer = self._clock.call_later(max(0.0, first - now), self._wake)
+        self._timer = self._clock.call_later(max(0.0, first - self._clock.monotonic()), self._wake)
 
     def _wake(self) -> None:
         self._timer = None

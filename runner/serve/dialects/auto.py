@@ -76,7 +76,7 @@ def generation(body: Any) -> int | None:
         return 3
     if not is_segment(named):
         return 2
-    return 3 if any(named in _segments(body.get(key)) for key in _URLS) else None
+    return 3 if any(_may_hold(url := body.get(key), named) and named in _segments(url) for key in _URLS) else None
 
 
 def _always(dialect: Dialect, body: Mapping[str, Any]) -> Dialect:
@@ -85,6 +85,11 @@ def _always(dialect: Dialect, body: Mapping[str, Any]) -> Dialect:
 
 def _told_by_body(second: Dialect, third: Dialect, either: Dialect, body: Mapping[str, Any]) -> Dialect:
     return {2: second, 3: third, None: either}[generation(body)]
+
+
+def _may_hold(url: Any, named: str) -> bool:
+    """Whether it is worth while to take a URL apart for a segment."""
+    return isinstance(url, str) and (named in url or "%" in url)
 
 
 def _segments(url: Any) -> list[str]:

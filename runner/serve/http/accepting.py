@@ -10,8 +10,9 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 _AT_ONCE = 32
 """Connections taken in one turn: not all that wait, so that the other workers get theirs."""
@@ -25,11 +26,23 @@ log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """Has `converse` called in a task of its own for each connection, until `close`. Takes over the socket."""
+    """Has `converse` called in a task of its own for each connection, until `close`. Takes over the socket.
 
-    def __init__(self, listening: socket.socket, converse: Conversation, backlog: int) -> None:
+    With `secure`, a TLS context and the seconds of its handshake, for each that has shaken hands.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        converse: Conversation,
+        backlog: int,
+        secure: tuple[ssl.SSLContext, float | None] | None = None,
+    ) -> None:
         self._listening = listening
         self._converse = converse
+        self._secure: dict[str, Any] = {}
+        if secure is not None:
+            self._secure = {"ssl": secure[0], "ssl_handshake_timeout": secure[1]}
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -69,7 +82,7 @@ class Acceptor:
         reader = asyncio.StreamReader(loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, self._converse, loop=self._loop)
         try:
-            await self._loop.connect_accepted_socket(lambda: protocol, taken)
-        except OSError as error:  # it has gone already
+            await self._loop.connect_accepted_socket(lambda: protocol, taken, **self._secure)
+        except OSError as error:  # it has gone already, or does not speak TLS
             log.debug("a connection failed: %r", error)
             taken.close()

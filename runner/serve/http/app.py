@@ -20,11 +20,12 @@ from wsgiref.handlers import format_date_time
 
 from runner.serve.admission import Answer
 from runner.serve.http.access import Access
-from runner.serve.http.body import BODY_HERE, Gone, Incoming, Message, Receive
+from runner.serve.http.body import Arrived, Body, Gone, Incoming, Message, Receive
 from runner.serve.start import Refused
 from runner.store.errors import StoreError
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
 
 _JSON = {"content-type": "application/json"}
@@ -41,7 +42,7 @@ class Request:
     """One request, admitted. `parts` is what the route's pattern found in the path, percent-decoded."""
 
     scope: Mapping[str, Any]
-    incoming: Incoming
+    incoming: Body
     request_id: str
     parts: tuple[str, ...] = ()
 
@@ -100,33 +101,53 @@ class App:
 
     async def _respond(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         began = monotonic()
-        here = BODY_HERE in scope.get("extensions", ())
-        incoming = Incoming(receive, scope["headers"], scope["http_version"][0] == "1", here=here)
+        http1 = scope["http_version"][0] == "1"
+        incoming = Incoming(receive, scope["headers"], http1)
         request = Request(scope, incoming, self._request_id(scope["headers"]))
-        endpoint = ""
+        try:
+            endpoint, answer = await self._answer(request)
+            headers = self._headers(request, answer)
+            if not http1:
+                headers = [header for header in headers if header[0] != b"connection"]
+            await _send(answer, headers, send if http1 else _while_there(send, incoming), incoming)
+        except Gone:
+            return
+        self._note(scope["method"], endpoint, answer.status, began)
+
+    async def reply(self, scope: Mapping[str, Any], body: bytes) -> tuple[int, Headers, bytes]:
+        """The same for a request that came whole, without a message: status, headers and body of its answer."""
+        began = monotonic()
+        headers = scope["headers"]
+        request = Request(scope, Arrived(body, headers), self._request_id(headers))
+        endpoint, answer = await self._answer(request)
+        self._note(scope["method"], endpoint, answer.status, began)
+        return answer.status, self._headers(request, answer), answer.body
+
+    def _note(self, method: str, endpoint: str, status: int, began: float) -> None:
+        if self._heard is not None:
+            self._heard(method, endpoint, status, monotonic() - began)
+
+    async def _answer(self, request: Request) -> tuple[str, Answer]:
+        """The route's path, "" for none, and what it answers. Raises `Gone`."""
+        scope, endpoint = request.scope, ""
         try:
             route = self._route(request)
             endpoint = route.path
             if route.protected and not self._access.admits(scope["headers"]):
                 raise Refused(401, "Invalid or missing API key")
-            answer = await route.responder(request)
+            return endpoint, await route.responder(request)
         except Refused as refused:
-            answer = refusal(refused)
+            return endpoint, refusal(refused)
         except Gone:
-            return
+            raise
         except StoreError as error:
             log.error("request %s cannot be answered: %s (%s)", request.request_id, error, error.hint)
-            answer = json_answer(503, {"detail": "the server cannot read its state now; retry later"}, _LATER)
+            return endpoint, json_answer(503, {"detail": "the server cannot read its state now; retry later"}, _LATER)
         except Exception:
             self.faults += 1
             log.exception("request %s met a fault of the server: %s %s", request.request_id, scope["method"], endpoint)
-            answer = json_answer(500, {"detail": f"a fault of the server, logged as request {request.request_id}"})
-        try:
-            await self._send(request, answer, send if scope["http_version"][0] == "1" else _while_there(send, incoming))
-        except Gone:
-            return
-        if self._heard is not None:
-            self._heard(scope["method"], endpoint, answer.status, monotonic() - began)
+            told = {"detail": f"a fault of the server, logged as request {request.request_id}"}
+            return endpoint, json_answer(500, told)
 
     def _route(self, request: Request) -> Route:
         """The route of a request. Raises `Refused` (404, 405)."""
@@ -162,29 +183,31 @@ class App:
                 return value.decode("ascii")
         return f"{self._prefix}-{next(self._number):x}"
 
-    async def _send(self, request: Request, answer: Answer, send: Send) -> None:
+    def _headers(self, request: Request, answer: Answer) -> Headers:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
-        body, incoming = answer.body, request.incoming
         if "content-type" not in answer.headers:
             headers.append((b"content-type", b"application/json"))
-        headers.append((b"content-length", b"%d" % len(body)))
+        headers.append((b"content-length", b"%d" % len(answer.body)))
         headers.append((b"date", self._now()))
         headers.append((b"x-request-id", request.request_id.encode()))
-        if request.scope["http_version"][0] != "1":
-            headers = [header for header in headers if header[0] != b"connection"]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        if answer.status >= 400 and not incoming.ended:
-            # The peer may still be sending: it gets its answer now, and the connection goes on if the rest is short.
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            await incoming.discard()
-            body = b""
-        await send({"type": "http.response.body", "body": body})
+        return headers
 
     def _now(self) -> bytes:
         now = int(time())
         if self._date[0] != now:
             self._date = (now, format_date_time(now).encode("ascii"))
         return self._date[1]
+
+
+async def _send(answer: Answer, headers: Headers, send: Send, incoming: Incoming) -> None:
+    body = answer.body
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    if answer.status >= 400 and not incoming.ended:
+        # The peer may still be sending: it gets its answer now, and the connection goes on if the rest is short.
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await incoming.discard()
+        body = b""
+    await send({"type": "http.response.body", "body": body})
 
 
 def json_answer(status: int, value: Any, headers: Mapping[str, str] | None = None) -> Answer:

@@ -6,21 +6,19 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from runner.serve.json_text import LARGE, loads
 from runner.serve.start import Refused
 from runner.serve.urls import field_error
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
-BODY_HERE = "osmosis.body_here"
-"""The ASGI extension that says of a request that receiving its body takes no waiting."""
 _LINGER = 2.0
 """Seconds that the rest of a refused body is read and thrown away: a connection that is closed with bytes unread is
 reset, and the answer may be lost with it."""
 _LINGER_BYTES = 8 * 2**20
-_BOM = b"\xef\xbb\xbf"
 
 
 class Gone(Exception):
@@ -35,14 +33,45 @@ class BodyLimits:
     seconds: float = 60.0
 
 
-class Incoming:
-    """The body of one request as it arrives. `here`: all of it has, so no time limit needs to be set (4 us)."""
+class Body(Protocol):
+    """What a request brings. `ended`: all of it has been taken."""
 
-    def __init__(
-        self, receive: Receive, headers: Iterable[tuple[bytes, bytes]], http1: bool, *, here: bool = False
-    ) -> None:
+    content_type: bytes
+    encoding: bytes
+    ended: bool
+
+    async def read(self, limits: BodyLimits) -> bytes:
+        """The whole body. Raises `Refused` (413, 408) and `Gone`."""
+        ...
+
+
+class Arrived:
+    """A body that came whole with its head: nothing is waited for, and nothing is left to come."""
+
+    __slots__ = ("_whole", "content_type", "encoding", "ended")
+
+    def __init__(self, whole: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._whole = whole
+        self.content_type = self.encoding = b""
+        for name, value in headers:
+            if name == b"content-type":
+                self.content_type = value
+            elif name == b"content-encoding":
+                self.encoding = value
+        self.ended = True
+
+    async def read(self, limits: BodyLimits) -> bytes:
+        """The whole body. Raises `Refused` (413)."""
+        if len(self._whole) > limits.most:
+            raise _too_large(limits.most)
+        return self._whole
+
+
+class Incoming:
+    """The body of one request as it arrives."""
+
+    def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]], http1: bool) -> None:
         self._receive = receive
-        self._here = here
         self._declared: int | None = None
         self.content_type = self.encoding = b""
         for name, value in headers:
@@ -61,8 +90,6 @@ class Incoming:
         if self._declared is not None and self._declared > limits.most:
             raise _too_large(limits.most)
         try:
-            if self._here:
-                return await self._gather(limits.most)
             async with asyncio.timeout(limits.seconds):
                 return await self._gather(limits.most)
         except TimeoutError:
@@ -113,6 +140,13 @@ class Incoming:
         return self.ended
 
 
+async def decode(raw: bytes, content_type: bytes, encoding: bytes) -> Mapping[str, Any]:
+    """`decoded`, a large body in a thread."""
+    if len(raw) < LARGE:
+        return decoded(raw, content_type, encoding)
+    return await asyncio.to_thread(decoded, raw, content_type, encoding)
+
+
 def decoded(raw: bytes, content_type: bytes, encoding: bytes) -> Mapping[str, Any]:
     """The JSON object in a body. Raises `Refused` (422, and 415 for a body that is compressed)."""
     if encoding and encoding.strip().lower() != b"identity":
@@ -120,7 +154,7 @@ def decoded(raw: bytes, content_type: bytes, encoding: bytes) -> Mapping[str, An
     if content_type and not _is_json(content_type):
         raise _unreadable("content_type", "the body must be sent as Content-Type: application/json")
     try:
-        found = json.loads(raw.removeprefix(_BOM).decode())
+        found = loads(raw)
     except UnicodeDecodeError as error:
         raise _unreadable("json_invalid", f"the body is not UTF-8: byte {error.start}") from None
     except json.JSONDecodeError as error:

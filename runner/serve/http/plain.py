@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from runner.serve.http.body import BODY_HERE, Message
+from runner.serve.http.body import Message
 
 MAX_RECV = 2**16
 _HEAD = re.compile(rb"(GET|POST) (/[!-~]*) HTTP/1\.1\r\n((?:[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t -~]*\r\n)+)\r\n")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
-_HERE: dict[str, Any] = {BODY_HERE: {}}
 _ODD = frozenset({b"expect", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
 """Headers that change how a request is read or answered."""
 
@@ -58,8 +57,8 @@ def read_plain(data: bytes) -> Plain | None:
     return None if host is None else Plain(found[1].decode(), found[2], headers, length or 0, found.end())
 
 
-def scope_of(plain: Plain, connection: dict[str, Any], *, here: bool = False) -> dict[str, Any]:
-    """The ASGI scope; `connection` holds what is the same for every request of one. `here`: the body has come whole."""
+def scope_of(plain: Plain, connection: dict[str, Any]) -> dict[str, Any]:
+    """The ASGI scope; `connection` holds what is the same for every request of one."""
     path, _, query = plain.target.partition(b"?")
     return {
         **connection,
@@ -71,8 +70,19 @@ def scope_of(plain: Plain, connection: dict[str, Any], *, here: bool = False) ->
         "query_string": query,
         "headers": plain.headers,
         "state": {},
-        "extensions": _HERE if here else {},
+        "extensions": {},
     }
+
+
+def head_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bool]:
+    """The head of an answer, and whether it is the last one over its connection."""
+    lines = [b"HTTP/1.1 %d \r\n" % status]
+    last = False
+    for name, value in headers:
+        lines.append(b"%b: %b\r\n" % (name, value))
+        last = last or (name == b"connection" and value == b"close")
+    lines.append(b"\r\n")
+    return b"".join(lines), last
 
 
 class Exchange:
@@ -125,12 +135,8 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Head and body leave together."""
         if message["type"] == "http.response.start":
-            lines = [b"HTTP/1.1 %d \r\n" % message["status"]]
-            for name, value in (*message["headers"], *self._added):
-                lines.append(b"%b: %b\r\n" % (name, value))
-                self._closing = self._closing or (name == b"connection" and value == b"close")
-            lines.append(b"\r\n")
-            self._head = b"".join(lines)
+            self._head, last = head_of(message["status"], (*message["headers"], *self._added))
+            self._closing = self._closing or last
             return
         data, self._head = self._head + message.get("body", b""), b""
         self._answered = not message.get("more_body", False)

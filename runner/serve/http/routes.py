@@ -12,7 +12,7 @@ from runner.serve.admission import Answer
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.engine import Selector
 from runner.serve.http.app import Request, Route, json_answer
-from runner.serve.http.body import BodyLimits, decoded, too_deep
+from runner.serve.http.body import BodyLimits, decode, too_deep
 from runner.serve.http.openapi import docs_page, document
 from runner.serve.start import Refused
 from runner.serve.urls import field_error
@@ -80,7 +80,7 @@ async def _start(engine: Plays, face: Face, chooser: Chooser, request: Request) 
     if closing:
         raise Refused(503, "server shutting down", _SHUTTING_DOWN)
     raw = await request.incoming.read(face.limits)
-    body = decoded(raw, request.incoming.content_type, request.incoming.encoding)
+    body = await decode(raw, request.incoming.content_type, request.incoming.encoding)
     dialect = chooser(body)
     try:
         answer = await engine.start(dialect, body, raw, request.scope["headers"])
@@ -106,7 +106,7 @@ async def _status(engine: Plays, request: Request) -> Answer:
 
 async def _cancel(engine: Plays, limits: BodyLimits, request: Request) -> Answer:
     raw = await request.incoming.read(limits)
-    selector = _selector(decoded(raw, request.incoming.content_type, request.incoming.encoding))
+    selector = _selector(await decode(raw, request.incoming.content_type, request.incoming.encoding))
     if selector.prefix == "":
         log.warning('request %s cancels everything: its prefix is ""', request.request_id)
     return json_answer(200, {"dispositions": await engine.cancel(selector)})

@@ -194,7 +194,7 @@ def _collect_in_small_steps() -> None:
     middle generation takes a second (`benchmarks/serve_accepts.py`).
     """
     gc.freeze()
-    gc.set_threshold(30_000, 2, 1000)
+    gc.set_threshold(50_000, 2, 1000)
 
 
 async def _serve(house: House, config: Config, serving: Serving, asked: asyncio.Event) -> int:

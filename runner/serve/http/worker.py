@@ -1,8 +1,8 @@
 """`serve`: hypercorn, with a short way for plain requests.
 
 A connection begins on the short way (`plain.py`). With the first request on it that is anything but plain it becomes
-hypercorn's own, for good: HTTP/2, upgrades, chunked and malformed requests, heads that come in pieces. With TLS, and
-with settings that only hypercorn's own protocols obey, there is no short way.
+hypercorn's own, for good: HTTP/2, upgrades, chunked and malformed requests, heads that come in pieces. With TLS it is
+from the start. With settings that only hypercorn's own server obeys, that one serves, and guards no connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypercorn.config import Config
 
 from runner.serve.http.accepting import Acceptor
 from runner.serve.http.app import App
-from runner.serve.http.plain import MAX_RECV, Exchange, read_plain, scope_of
+from runner.serve.http.plain import MAX_RECV, Exchange, head_of, read_plain, scope_of
 
 _CANCEL_WAIT = 1.0
 """Seconds that connections get to end once their grace is over and they are cut off."""
@@ -33,12 +33,17 @@ log = logging.getLogger(__name__)
 
 async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitable[Any]]) -> None:
     """Answer on the config's sockets until the trigger returns; then give connections the config's grace to end."""
-    if config.ssl_enabled or _needs_hypercorn(config):
+    if _needs_hypercorn(config):
         await hypercorn_serve(app, config, shutdown_trigger=shutdown_trigger, mode="asgi")  # type: ignore[arg-type]
         return
     connections = _Connections(app, config)
-    sockets = config.create_sockets().insecure_sockets
-    acceptors = [Acceptor(sock, connections.converse, config.backlog) for sock in sockets]
+    sockets = config.create_sockets()
+    acceptors = [Acceptor(sock, connections.converse, config.backlog) for sock in sockets.insecure_sockets]
+    if context := config.create_ssl_context():
+        secure = context, config.ssl_handshake_timeout
+        acceptors += [
+            Acceptor(sock, connections.converse_securely, config.backlog, secure) for sock in sockets.secure_sockets
+        ]
     try:
         await shutdown_trigger()
     finally:
@@ -50,7 +55,7 @@ async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitab
 def _needs_hypercorn(config: Config) -> bool:
     """Whether a setting concerns every request, and only hypercorn's own way heeds it."""
     switches = config.include_date_header, config.h11_pass_raw_headers
-    return any((config.accesslog, config.statsd_host, config.server_names, *switches))
+    return any((config.accesslog, config.statsd_host, config.server_names, config.quic_bind, *switches))
 
 
 class _Connections:
@@ -76,14 +81,22 @@ class _Connections:
                 writer.transport.abort()
                 raise
             if unread:
-                resumed: Any = _Resumed(unread, reader)
-                wrapped, loop = ASGIWrapper(self._app), asyncio.get_running_loop()  # type: ignore[arg-type]
-                talk = TCPServer(wrapped, loop, self._config, self._context, {}, resumed, writer)
-                await _while_connected(loop.create_task(talk.run()), writer)
+                await self._long_way(_Resumed(unread, reader, self._config.h11_max_incomplete_size + 1), writer)
             else:
                 writer.close()
                 with suppress(OSError):
                     await writer.wait_closed()
+
+    async def converse_securely(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection over TLS, once hands are shaken."""
+        with self._counted():
+            await self._long_way(reader, writer)
+
+    async def _long_way(self, reader: Any, writer: asyncio.StreamWriter) -> None:
+        """Leave a connection to hypercorn for good."""
+        wrapped, loop = ASGIWrapper(self._app), asyncio.get_running_loop()  # type: ignore[arg-type]
+        talk = TCPServer(wrapped, loop, self._config, self._context, {}, reader, writer)
+        await _while_connected(loop.create_task(talk.run()), writer)
 
     async def end(self, seconds: float) -> None:
         """Close what is idle, and the rest as soon as it is answered; cut off what is not so after `seconds`."""
@@ -119,14 +132,22 @@ class _Connections:
         for _ in range(self._config.keep_alive_max_requests):
             data = unread or await self._next(reader, writer)
             plain = read_plain(data)
-            if plain is None:
+            if plain is None or plain.end > self._config.h11_max_incomplete_size:
                 return data
-            exchange = Exchange(plain, data, reader, writer, self._added)
-            scope = scope_of(plain, connection, here=len(data) >= plain.end + plain.length)
-            await self._app(scope, exchange.receive, exchange.send)
-            if exchange.last or self._context.terminated.is_set():
+            scope = scope_of(plain, connection)
+            end = plain.end + plain.length
+            if len(data) >= end:  # the usual case: no messages, and head and body leave together
+                status, headers, body = await self._app.reply(scope, data[plain.end : end])
+                head, last = head_of(status, (*headers, *self._added))
+                writer.write(head + body)
+                await writer.drain()
+                unread = data[end:]
+            else:
+                exchange = Exchange(plain, data, reader, writer, self._added)
+                await self._app(scope, exchange.receive, exchange.send)
+                last, unread = exchange.last, exchange.rest
+            if last or self._context.terminated.is_set():
                 return b""
-            unread = exchange.rest
         return b""
 
     async def _next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
@@ -161,15 +182,19 @@ async def _while_connected(talk: asyncio.Task[None], writer: asyncio.StreamWrite
 
 
 class _Resumed:
-    """A reader that gives once more what was read from it already: as much of an `asyncio.StreamReader` as is used."""
+    """A reader that gives once more what was read from it already: as much of an `asyncio.StreamReader` as is used.
 
-    def __init__(self, unread: bytes, reader: asyncio.StreamReader) -> None:
+    It gives `most` bytes of that at once: h11 takes a head of any length if it comes whole.
+    """
+
+    def __init__(self, unread: bytes, reader: asyncio.StreamReader, most: int) -> None:
         self._unread = unread
         self._reader = reader
+        self._most = most
 
     def at_eof(self) -> bool:
         return not self._unread and self._reader.at_eof()
 
     async def read(self, size: int) -> bytes:
-        unread, self._unread = self._unread, b""
+        unread, self._unread = self._unread[: self._most], self._unread[self._most :]
         return unread or await self._reader.read(size)

@@ -7,7 +7,6 @@ a rollout is between two workers. A sibling that does not answer is not waited f
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import asdict, replace
@@ -18,6 +17,7 @@ from runner.serve.attempt_ids import AttemptIds
 from runner.serve.cancelling import CANCEL_WAIT, Selector
 from runner.serve.dialects.dialect import Dialect
 from runner.serve.engine import Engine, Load
+from runner.serve.json_text import LARGE, loads
 from runner.serve.played import Played
 from runner.serve.slots import Slots
 from runner.serve.start import Refused
@@ -257,7 +257,8 @@ class Crew:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]]
         try:
             dialect = self._dialects[head["dialect"]]
-            answer = await self._engine.start(dialect, json.loads(raw), raw, headers, head["attempt_id"])
+            body = loads(raw) if len(raw) < LARGE else await asyncio.to_thread(loads, raw)
+            answer = await self._engine.start(dialect, body, raw, headers, head["attempt_id"])
         except Refused as refused:
             return _told(refused)
         return {"status": answer.status, "headers": dict(answer.headers)}, answer.body

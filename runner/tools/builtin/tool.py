@@ -25,7 +25,7 @@ Act: TypeAlias = Callable[[Mapping[str, Any], ToolScope], Awaitable[ToolResult]]
 
 
 class BuiltinTool:
-    """Calls `act`. `timeout` is in seconds, None for one that keeps its own; `limit` is calls at once in all rollouts."""
+    """Calls `act`. `timeout` is in seconds, None for one that keeps its own; `limit` is calls at once, in all."""
 
     def __init__(self, spec: ToolSpec, act: Act, *, timeout: float | None, limit: int | None, max_output: int) -> None:
         self._spec = spec

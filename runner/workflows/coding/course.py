@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from posixpath import normpath
 from typing import Any
 
 from runner.records.message import ToolCall
@@ -57,7 +58,7 @@ class Course:
         }
 
     def _file(self, arguments: Mapping[str, Any]) -> None:
-        path = str(arguments.get("path") or "")
+        path = normpath(str(arguments.get("path") or "."))
         if arguments.get("command") == "view":
             self.viewed.add(path)
         elif arguments.get("command") in EDITS:
@@ -72,7 +73,8 @@ class Course:
             self.untested = False
             return
         for names in _READS.findall(command):
-            self.viewed.update(name for name in names.split() if not name.startswith(("-", "'", '"')) and "." in name)
+            words = [word for word in names.split() if "." in word and not word.startswith(("-", "'", '"'))]
+            self.viewed.update(map(normpath, words))
 
     def _runs_tests(self, command: str) -> bool:
         return _TESTS.search(command) is not None or bool(self.test_command and self.test_command in command)

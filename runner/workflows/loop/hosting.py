@@ -43,6 +43,14 @@ class PreparedLoop:
     def __call__(self) -> LoopWorkflow:
         return LoopWorkflow(self.loop)
 
+    def offered_with(self, file_tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """`offered`, for a request that also brings the tools of a file."""
+        asked = _nothing().model_copy(update={"file_tools": [spec.wire() for spec in file_tools]})
+        try:
+            return self.tools_for(asked)
+        except Exception:  # tools that depend on a request's content: what is wrong with them is one of the doubts
+            return self.offered
+
     def tools_for(self, request: RolloutRequest) -> tuple[ToolSpec, ...]:
         """The tools of one rollout, before it starts. Raises whatever the loop raises, and `WorkflowError`."""
         return _specs(_tools(self.loop, request))

@@ -20,3 +20,12 @@ class Offers(Protocol):
 
     @property
     def offered(self) -> tuple[ToolSpec, ...]: ...
+
+
+def offered_beside(maker: object, file_tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """What the model is offered by the workflows of `maker` in a file with these tools: a loop may choose of them."""
+    if not isinstance(maker, Offers):
+        return file_tools
+    ask = getattr(maker, "offered_with", None)
+    offered: tuple[ToolSpec, ...] = maker.offered if ask is None else ask(file_tools)
+    return offered

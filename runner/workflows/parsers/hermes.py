@@ -87,7 +87,7 @@ def _read(text: str, tag: re.Match[str], found: Found) -> int:
 def _broken(text: str, tag: re.Match[str], problem: str, found: Found) -> int:
     """A fault from the tag to the end of what it was meant to hold."""
     following = _TAG.search(text, tag.end())
-    end = min(following.start() if following else len(text), orphan_close(text, tag.end()))
+    end = orphan_close(text, tag.end(), following.start() if following else len(text))
     said = text[tag.end() : end].strip()
     name = re.search(r'"name"\s*:\s*"([^"]+)"', said)
     found.add(Fault(problem, said, name[1] if name else ""))

@@ -25,6 +25,7 @@ _NAMED = re.compile(
 )
 _ALONE = re.compile(rf"\s*`?({NAME.pattern})`?\s*")
 _UNMARKED = re.compile(r"^[ \t]*(?:```(?:json|tool_code|tool_call)?[ \t]*\n\s*)?(?=[\[{])", re.M)
+_NAME_IN = re.compile(r'"(?:name|tool_name|tool|action)"\s*:\s*"([^"]+)"')
 _AGAIN = re.compile(r"\s*(?:```)?\s*(?:,|```\w*)?\s*(?=\{)")
 
 
@@ -90,7 +91,7 @@ def _read_values(text: str, start: int, at: int, section: int) -> tuple[list[Wri
             value, end = read_json(text, at)
         except ValueError as error:
             said = text[start:section].strip()
-            name = re.search(r'"(?:name|tool_name|tool|action)"\s*:\s*"([^"]+)"', said)
+            name = _NAME_IN.search(said)
             return [*parts, Fault(str(error), said, name[1] if name else "")], max(section, at)
         parts += calls_in(value, text[at:end])
         again = _AGAIN.match(text, end)
@@ -119,8 +120,9 @@ def _unmarked(text: str) -> Parsed | None:
         try:
             value, end = read_json(text, match.end())
         except ValueError as error:
-            if re.search(r'"(?:name|tool_name|tool|action)"\s*:', text[match.end() :]):
-                found.add(Fault(str(error), text[match.end() :].strip()))
+            name = _NAME_IN.search(text, match.end())
+            if name is not None:
+                found.add(Fault(str(error), text[match.end() :].strip(), name[1]))
             return len(text)
         if _is_call(value):
             found.parts += calls_in(value, text[match.end() : end])

@@ -54,8 +54,7 @@ def read_reply(text: str, read_action: ReadAction) -> Parsed:
 def end_of_section(text: str, start: int) -> int:
     """Where the next marker begins, or a thought is closed; the end of the text if nowhere."""
     marker = MARKER.search(text, start)
-    end = orphan_close(text, start)
-    return min(end, marker.start()) if marker is not None else end
+    return orphan_close(text, start, len(text) if marker is None else marker.start())
 
 
 def observation(answers: Sequence[tuple[ToolCall, str]]) -> str:

@@ -6,7 +6,7 @@ A call is read whole before the walk goes on, so that a tag, or another call, in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,6 +28,11 @@ class Found:
     answer: str | None = None
     ignored: str = ""
     unfinished: bool = False
+
+    def forget(self, thought: str) -> None:
+        """All since the last thought was thought too: keep it as such, and nothing of what was read in it."""
+        self.thoughts.append(thought)
+        self.rest, self.parts, self.answer, self.ignored = [], [], None, ""
 
     def add(self, part: WrittenCall | Fault) -> None:
         self.parts.append(part)
@@ -51,31 +56,33 @@ def walk(text: str, opener: re.Pattern[str], read: Read) -> Found:
     Everything before a closing tag that nothing opened was thought too: some chat templates write the opening tag into
     the prompt. A thought that never ends leaves nothing after it.
     """
-    found, at = Found(), 0
+    found, at, since = Found(), 0, 0
+    ahead = _Ahead(text, {"call": opener, "open": _OPEN, "close": _CLOSE})
     while at < len(text):
-        kind, match = _next(text, at, opener)
+        kind, match = ahead.next(at)
         if match is None:
             found.rest.append(text[at:])
             break
         if kind == "close":
-            thoughts = [*found.thoughts, text[_after_thoughts(text, match.start()) : match.start()].strip()]
-            found, at = Found(thoughts=thoughts), match.end()
+            found.forget(text[since : match.start()].strip())
+            at = since = match.end()
             continue
         found.rest.append(text[at : match.start()])
         if kind == "open":
             end = _CLOSE.search(text, match.end())
             found.thoughts.append(text[match.end() : end.start() if end else len(text)].strip())
             found.unfinished = end is None
-            at = end.end() if end else len(text)
+            at = since = end.end() if end else len(text)
         else:
             at = max(read(text, match, found), match.start() + 1)
     return found
 
 
-def orphan_close(text: str, start: int) -> int:
-    """Where in `text`, from `start`, a thought is closed that nothing opened there; the end of the text if nowhere."""
-    closed, opened = _CLOSE.search(text, start), _OPEN.search(text, start)
-    return closed.start() if closed and not (opened and opened.start() < closed.start()) else len(text)
+def orphan_close(text: str, start: int, end: int | None = None) -> int:
+    """Where in `text`, from `start`, a thought is closed that nothing opened there; `end` of the text if nowhere."""
+    end = len(text) if end is None else end
+    closed = _CLOSE.search(text, start, end)
+    return end if closed is None or _OPEN.search(text, start, closed.start()) else closed.start()
 
 
 def thinking(thought: str) -> str:
@@ -83,22 +90,21 @@ def thinking(thought: str) -> str:
     return f"<think>\n{thought}\n</think>\n\n" if thought else ""
 
 
-def _next(text: str, at: int, opener: re.Pattern[str]) -> tuple[str, re.Match[str] | None]:
-    candidates = [
-        ("call", opener.search(text, at)),
-        ("open", _OPEN.search(text, at)),
-        ("close", _CLOSE.search(text, at)),
-    ]
-    there = [(match.start(), kind, match) for kind, match in candidates if match is not None]
-    if not there:
-        return "", None
-    _, kind, match = min(there, key=lambda each: each[0])
-    return kind, match
+class _Ahead:
+    """The next match of each pattern, searched for once: a text may hold thousands of one and none of another."""
 
+    def __init__(self, text: str, patterns: Mapping[str, re.Pattern[str]]) -> None:
+        self._text = text
+        self._patterns = patterns
+        self._found: dict[str, re.Match[str] | None] = {kind: each.search(text) for kind, each in patterns.items()}
 
-def _after_thoughts(text: str, end: int) -> int:
-    """Where the thought began that ends at `end` without having been opened: after the last one that ended before."""
-    last = 0
-    for match in _CLOSE.finditer(text, 0, end):
-        last = match.end()
-    return last
+    def next(self, at: int) -> tuple[str, re.Match[str] | None]:
+        """The kind and match of what comes first from `at` on."""
+        for kind, match in self._found.items():
+            if match is not None and match.start() < at:
+                self._found[kind] = self._patterns[kind].search(self._text, at)
+        there = [(match.start(), kind, match) for kind, match in self._found.items() if match is not None]
+        if not there:
+            return "", None
+        _, kind, match = min(there, key=lambda each: each[0])
+        return kind, match

@@ -1,7 +1,8 @@
 """`xml-function`: `<function=NAME><parameter=K>V</parameter></function>`, as R2E and Qwen3-Coder write it.
 
-Values are texts as they stand, less one line end at each side; what they mean follows from the tool's schema. A value
-may hold anything, tags too: its end is the `</parameter>` after which another parameter, or the end, comes.
+Values are texts as they stand, less the line end at each side of one that begins on a line of its own; what they mean
+follows from the tool's schema. A value may hold anything, tags too: its end is the `</parameter>` after which another
+parameter, or the end, comes.
 """
 
 from __future__ import annotations
@@ -111,14 +112,17 @@ def _opened(text: str, tag: re.Match[str], found: Found) -> int:
 
 def _broken(text: str, tag: re.Match[str], problem: str, found: Found) -> int:
     closing = re.compile(r"</function>|</tool_call>", re.I).search(text, tag.end())
-    end = min(closing.end() if closing else len(text), orphan_close(text, tag.end()))
+    end = orphan_close(text, tag.end(), closing.end() if closing else len(text))
     found.add(Fault(problem, text[tag.start() : end], tag["name"] or ""))
     return end
 
 
 def _value(text: str) -> str:
-    text = text.removeprefix("\r\n") if text.startswith("\r\n") else text.removeprefix("\n")
-    return text.removesuffix("\r\n") if text.endswith("\r\n") else text.removesuffix("\n")
+    """The text without the line end at each side that sets it off from its tags, if there is one."""
+    for end in ("\r\n", "\n"):
+        if text.startswith(end):
+            return text.removeprefix(end).removesuffix(end)
+    return text
 
 
 def _written(call: WrittenCall) -> str:

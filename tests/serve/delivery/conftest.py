@@ -144,7 +144,7 @@ class Side:
             Owed(channel, f"{base}/{attempt_id}/{channel}", f'{{"{channel}":"{attempt_id}"}}'.encode(), key)
             for channel in channels
         ]
-        await self.outbox.settle(attempt_id, Verdict("scored", "answered", 1.0, ""), b"{}", owed)
+        await self.outbox.settle(attempt_id, Verdict("scored", "answered", 1.0, ""), owed)
         now = time.time()
         self.deliveries.owe(
             [
@@ -154,8 +154,9 @@ class Side:
         )
 
     async def done(self, seconds: float = 5.0) -> None:
-        """Until nothing is owed any more."""
+        """Until nothing is owed any more, and that is written down."""
         await until(lambda: not (self.deliveries.backlog().pending or self.deliveries.backlog().posting), seconds)
+        assert await self.deliveries.settle(seconds) == 0
 
     def told(self, attempt_id: str, channel: str) -> list[str]:
         return [each.result for each in self.posts if (each.attempt_id, each.channel) == (attempt_id, channel)]

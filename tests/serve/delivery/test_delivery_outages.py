@@ -259,7 +259,7 @@ SERVER = """
         async def finish(name):
             await outbox.accept(Accepted(name, name, "test", (), b"{}", time.time()))
             owed = [Owed(c, f"{base}/{name}/{c}", f"{c} {name}".encode(), "k") for c in ("completion", "grader")]
-            await outbox.settle(name, Verdict("scored", "answered", 1.0, ""), b"{}", owed)
+            await outbox.settle(name, Verdict("scored", "answered", 1.0, ""), owed)
             print(name, flush=True)
             now = time.time()
             deliveries.owe([Delivery(name, name, o.channel, i, o, 0, now, now, "") for i, o in enumerate(owed)])

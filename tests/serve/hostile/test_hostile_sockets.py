@@ -158,5 +158,5 @@ def test_ten_thousand_hostile_requests_and_the_good_ones_between(served: Any, co
     assert sorted(waits)[len(waits) * 99 // 100] < 1.0, sorted(waits)[-5:]
     assert served.settles(files) <= files
     assert served.threads() <= threads and served.value("event_loop_tasks") <= tasks
-    assert served.value("active_rollouts") == served.value("queue_depth") == served.value("slots_in_use") == 0
+    assert served.value("rollouts_active") == served.value("queue_depth") == served.value("slots_in_use") == 0
     assert served.rss() - memory < 40, (memory, served.rss())

@@ -166,3 +166,20 @@ def test_http2_left_nothing_behind(plain: Any, controller: Any) -> None:
     assert plain.ask("POST", *controller.start("after-http2"))[0] == 202
     plain.quiet()
     plain.unharmed()
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_http2_over_tls_left_nothing_behind(served: Any, certificate: Tls, end: str) -> None:
+    """A peer that leaves before an error is answered does not keep its connection open for ever."""
+    before = served.settles(0, 1)
+    trust = ssl.create_default_context(cafile=certificate[0])
+    trust.set_alpn_protocols(["h2"])
+    for _ in range(2):
+        for name in STORMS:
+            raw = socket.create_connection(("127.0.0.1", served.port), 10)
+            with trust.wrap_socket(raw, server_hostname="127.0.0.1") as made:
+                assert made.selected_alpn_protocol() == "h2"
+                made.sendall(STORMS[name])
+                if end == "reset":
+                    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert served.settles(before + 2, 20) <= before + 2

@@ -155,6 +155,9 @@ def test_a_worker_that_is_killed_is_replaced_and_its_rollouts_are_played(crowd: 
 
     crowd.run(test)
     assert re.search(r"worker [01] ended by SIGKILL; started again", crowd.errors)
+    # What has gone on, said by each before it ends, and whose line it is.
+    line = r"in \S+ s: \d+ accepted, \d+ ended \(\d+ scored\); now 0 play, 0 wait, \d+ callbacks? owed +worker=[01]"
+    assert re.search(line, crowd.errors)
 
 
 def test_when_the_supervisor_is_killed_nothing_stays_and_a_new_server_takes_over(crowd: Any) -> None:

@@ -1,0 +1,1 @@
+"""Tools of MCP servers. The only room that imports `mcp`, and only when a server is connected."""
