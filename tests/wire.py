@@ -66,7 +66,7 @@ class Wire:
         self.ledger.answered(history, answer.status, answer.headers, answer.body)
         history.status, history.answer = answer.status, answer.body
         if history.accepted:
-            async with asyncio.timeout(8):
+            async with asyncio.timeout(20):
                 await history.over.wait()
         return history
 

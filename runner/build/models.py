@@ -67,6 +67,8 @@ def _maker(site: Site, section: ModelSection, path: Path, role: str) -> ModelMak
     if provider == "replay":
         recording = section.recording.path if section.recording else None
         return None if recording is None else lambda: _replay(recording)
+    if provider == "python":
+        return _function(site, section, path)
     if provider == "litellm":
         return lambda: _litellm(section)
     return lambda: _chat(section)
@@ -89,6 +91,32 @@ def _chat(section: ModelSection) -> Model:
         return_token_ids=section.return_token_ids,
         price=price,
     )
+
+
+def _function(site: Site, section: ModelSection, path: Path) -> ModelMaker | None:
+    from runner.models.function import FunctionMisfit, FunctionModel
+
+    reference = section.call
+    found = None if reference is None else site.find(reference, (*path, "call"))
+    if found is None or reference is None:
+        return None
+
+    def make() -> FunctionModel:
+        return FunctionModel(
+            function=found.value,
+            name=reference.text,
+            timeout=section.timeout,
+            retries=_retries(section),
+            limiter=_limiter(section),
+            price=_price(section),
+        )
+
+    try:
+        make()
+    except FunctionMisfit as misfit:
+        site.add("unfit-code", str(misfit), (*path, "call"), label="name a function that takes `messages`")
+        return None
+    return make
 
 
 def _litellm(section: ModelSection) -> Model:

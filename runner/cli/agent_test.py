@@ -38,7 +38,8 @@ _ALL_ROWS = ("model_refused", "model_unavailable")
 class AgentTest:
     """What the command line asked for."""
 
-    module: str
+    module: str | None
+    mcp: Path | None
     profile: str | None
     overrides: tuple[str, ...]
     dataset: Path | None
@@ -60,7 +61,8 @@ class AgentTest:
         from runner.config.layers import Override
 
         if self.dataset is None:
-            raise CommandError(f"`test -m {self.module}` needs rows to play", "name them: `-d data.jsonl`")
+            agent = f"--mcp {self.mcp}" if self.module is None else f"-m {self.module}"
+            raise CommandError(f"`test {agent}` needs rows to play", "name them: `-d data.jsonl`")
         asked = {"max_turns": self.max_turns, "max_tokens": self.max_tokens, "temperature": self.temperature}
         settings = [
             Override.from_option("dataset.path", str(self.dataset.resolve()), f"-d {self.dataset}"),
@@ -69,7 +71,7 @@ class AgentTest:
         ]
         if self.limit is not None and not self.offset:
             settings.append(Override.from_option("dataset.limit", self.limit, f"--limit {self.limit}"))
-        module = Module(self.module, self.profile, self.overrides, _DEFAULTS, tuple(settings))
+        module = Module(self.module, self.profile, self.overrides, _DEFAULTS, tuple(settings), self.mcp)
         more = row_settings(module.load(), self.offset, self.limit)
         return build(module.load(*more))
 
@@ -142,7 +144,9 @@ def _stops(outcome: Outcome) -> bool:
 def _tell(outcome: Outcome, shell: Console) -> None:
     style, request = shell.data, outcome.request
     reward = "" if outcome.reward is None else f"  reward {outcome.reward:.3f}"
-    facts = f"{outcome.stop_reason}  {outcome.usage.total_tokens:,} tokens  {_ms(outcome):,.0f} ms{reward}"
+    facts = (
+        f"{outcome.ended or outcome.stop_reason}  {outcome.usage.total_tokens:,} tokens  {_ms(outcome):,.0f} ms{reward}"
+    )
     if _passed(outcome):
         shell.out(f"{style.ok('✓')} row {request.row_index}  {facts}")
         return
@@ -178,7 +182,7 @@ def _report(played: list[Outcome], seconds: float) -> dict[str, Any]:
                     "num_llm_calls": len(outcome.sample.calls),
                 },
                 "reward": outcome.reward if outcome.reward is not None else outcome.sample.agent_reward,
-                "finish_reason": outcome.sample.info.get("finish_reason") or outcome.stop_reason,
+                "finish_reason": outcome.sample.info.get("finish_reason") or outcome.ended or outcome.stop_reason,
             }
             for outcome in played
         ],

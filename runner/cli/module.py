@@ -32,18 +32,22 @@ module_option = click.option(
     "-m", "--module", metavar="MODULE:NAME",
     help="Bring your code unchanged: an agent loop, or whatever `[workflow] agent` may name. No file is read.",
 )  # fmt: skip
-mcp_option = click.option("--mcp", metavar="DIR", hidden=True)
+mcp_option = click.option(
+    "--mcp", metavar="DIR", type=click.Path(path_type=Path),
+    help="Instead of -m: an agent with the tools of the MCP server that DIR/main.py holds.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
     """An agent named on the command line, and what stands around it. `defaults` are by dotted key."""
 
-    name: str
+    name: str | None
     profile: str | None = None
     overrides: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[Override, ...] = ()
+    mcp: Path | None = None
 
     def inspect(self, *more: Override, serving: bool = False, named: bool = True) -> Loaded:
         """The config with all that is wrong with it. `named` looks into the code for what the agent calls itself."""
@@ -51,10 +55,14 @@ class Module:
         from runner.config.layers import Override
         from runner.config.load import inspect_flags
 
-        agent = Override.from_option("workflow.agent", agent_text(self.name), f"-m {self.name}")
+        if self.name is None:
+            own, agent = "mcp_agent", _with_tools(self.mcp)
+        else:
+            own = _own_name(self.name, imports=named)
+            agent = [Override.from_option("workflow.agent", agent_text(self.name), f"-m {self.name}")]
         loaded = inspect_flags(
-            {"workflow.name": _own_name(self.name, imports=named), **self.defaults},
-            overrides=[agent, *map(Override.from_set, self.overrides), *self.settings, *more],
+            {"workflow.name": own, **self.defaults},
+            overrides=[*agent, *map(Override.from_set, self.overrides), *self.settings, *more],
             profile=self.profile,
             layer=LAYER,
         )
@@ -71,19 +79,27 @@ class Module:
         return loaded.config
 
 
-def refuse_both(module: str | None, workflow: Path, mcp: str | None = None) -> None:
-    """`-m` and a file are two configs. Raises `CommandError`, also for `--mcp`, which has no counterpart."""
-    if mcp is not None:
-        raise CommandError(
-            f"`--mcp {mcp}` has no counterpart here: a server of tools is no agent",
-            'write a file that names its functions: `[tools.NAME] call = "./main.py:function"`; `osmosis-run init` '
-            "begins one",
-        )
-    if module is not None and workflow != DEFAULT:
-        raise CommandError(
-            f"`-m {module}` reads no file, and `{workflow}` is one",
-            f"leave one out, or run the file with `--set workflow.agent={module}`",
-        )
+def refuse_both(module: str | None, workflow: Path, mcp: Path | None = None) -> None:
+    """`-m`, `--mcp` and a file are three configs. Raises `CommandError`."""
+    if module is not None and mcp is not None:
+        raise CommandError(f"`-m {module}` and `--mcp {mcp}` are two agents", "leave one out")
+    flag = f"-m {module}" if module is not None else f"--mcp {mcp}"
+    if (module is not None or mcp is not None) and workflow != DEFAULT:
+        hint = f", or run the file with `--set workflow.agent={module}`" if module is not None else ""
+        raise CommandError(f"`{flag}` reads no file, and `{workflow}` is one", f"leave one out{hint}")
+    if mcp is not None and not (mcp / "main.py").is_file():
+        raise CommandError(f"`--mcp {mcp}`: there is no `{mcp / 'main.py'}`", "name the folder of a server's main.py")
+
+
+def _with_tools(mcp: Path | None) -> list[Override]:
+    """The agent that calls tools of the server in `mcp` until it answers."""
+    import sys
+
+    from runner.config.layers import Override
+
+    command = [sys.executable, "-m", "runner.sdk.mcp_main", str(mcp)]
+    found = {"workflow.agent": "tools", "mcp.server.command": command}
+    return [Override.from_option(key, value, f"--mcp {mcp}") for key, value in found.items()]
 
 
 def agent_text(module: str) -> str:

@@ -71,7 +71,7 @@ class Asked:
     fresh: bool = False
     retry_failed: bool = False
     module: str | None = None
-    mcp: str | None = None
+    mcp: Path | None = None
     data: Path | None = None
     eval_fns: tuple[str, ...] = ()
     pass_threshold: float | None = None
@@ -84,16 +84,21 @@ class Asked:
     baseline: tuple[str | None, str | None, str | None] = (None, None, None)
     """Another model, its address and its key: `baseline_plan`."""
 
+    @property
+    def has_file(self) -> bool:
+        """Whether a file says the rest."""
+        return self.module is None and self.mcp is None
+
     def settings(self) -> list[Override]:
         """The options that stand for keys, laid over everything else."""
         words = (self.model, self.base_url, self.api_key)
-        return [*self._rest(), *model_settings(words, guess=self.module is not None)]
+        return [*self._rest(), *model_settings(words, guess=not self.has_file)]
 
     def _rest(self) -> list[Override]:
         """All but the model's."""
         from runner.config.layers import Override
 
-        first = self.module is not None
+        first = not self.has_file
         keys = {
             "attempts": ("eval.attempts", "--n" if first else "--attempts"),
             "concurrency": ("eval.concurrency", "--batch-size" if first else "--concurrency"),
@@ -112,7 +117,7 @@ class Asked:
 
     def report(self, asked: Path | None) -> Path | None:
         """Where the report goes: with `-m`, `--output` may name its file, as it did there."""
-        if self.module is None or self.output is None or self.output.suffix != ".json":
+        if self.has_file or self.output is None or self.output.suffix != ".json":
             return asked
         if asked is not None:
             raise CommandError(f"`-o {asked}` and `--output {self.output}` both name the report", "leave one out")
@@ -128,7 +133,7 @@ class Asked:
         refuse_both(self.module, self.workflow, self.mcp)
         if self.offset and self.rows:
             raise CommandError("`--offset` and `--rows` both choose rows", "leave one out")
-        if self.module is not None:
+        if not self.has_file:
             yield "", self._of_module(self.settings())
             return
         yield from self._of_file(self.settings())
@@ -140,9 +145,9 @@ class Asked:
             if base_url is not None or api_key is not None:
                 raise CommandError("a baseline's address or key says nothing by itself", "add `--baseline-model ID`")
             return None
-        guess = self.module is not None
+        guess = not self.has_file
         other = model_settings(self.baseline, guess=guess, prefix="baseline-", variable=BASELINE_KEY)
-        if self.module is not None:
+        if not self.has_file:
             return self._of_module([*self._rest(), *other])
         (plan, *more) = [plan for _, plan in self._of_file([*self.settings(), *other])]
         if more:
@@ -157,15 +162,14 @@ class Asked:
         return build(module.load(*more))
 
     def _module(self, settings: list[Override]) -> Module:
-        assert self.module is not None
-        return Module(self.module, self.profile, self.overrides, _DEFAULTS, tuple(settings))
+        return Module(self.module, self.profile, self.overrides, _DEFAULTS, tuple(settings), self.mcp)
 
     def inspect(self) -> Loaded:
         """The config as it is, with all that is wrong with it."""
         from runner.cli.options import inspect
 
         refuse_both(self.module, self.workflow, self.mcp)
-        if self.module is not None:
+        if not self.has_file:
             return self._module(self.settings()).inspect()
         return inspect(locate(self.workflow), self.profile, self.overrides, self.settings())
 

@@ -38,8 +38,8 @@ def serve_options(command: F) -> F:
         click.option("--log-level", metavar="LEVEL", type=click.Choice(
             ["critical", "error", "warning", "info", "debug", "trace"], case_sensitive=False),
                      help="`[serve.log] level`."),
-        click.option("--no-validate", is_flag=True, hidden=True),
-        click.option("--skip-register", is_flag=True, hidden=True),
+        click.option("--no-validate", is_flag=True, help="Changes nothing: an agent is always checked."),
+        click.option("--skip-register", is_flag=True, help="Changes nothing: this server registers nowhere."),
     ]  # fmt: skip
     made: Any = command
     for option in reversed(options):

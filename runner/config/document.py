@@ -190,7 +190,7 @@ def _key(key: str) -> str:
 
 
 def describe() -> list[Entry]:
-    """Every key of the format, in the order of the models. Graders and tools come once for all and then kind by kind."""
+    """Every key of the format, in the order of the models. Graders and tools come once for all, then kind by kind."""
     return list(_entries(RolloutConfig, "", "operation"))
 
 
@@ -272,6 +272,7 @@ _HEAD = """# The format of `workflow.toml`
 
 Every key, what it takes, its default, and what changing it costs a finished run: `result` plays rollouts again, `grade`
 grades them again, `operation` neither. `NAME` is a name of yours, `[]` an element of an array, `NAME(kind)` a grader or
-a built-in tool of that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the file that says it, a
-duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`, `"512KiB"` or `"2MB"`.
-An unknown key is an error. What sets keys from outside the file stands at the end, and so does a whole `[serve]`."""
+a built-in tool of that kind. A reference is `"package.module:name"` or `"./file.py:name"`, a path is relative to the
+file that says it, a duration is `"90s"`, `"5m"`, `"250ms"` or `"1h30m"`, money is `"0.25 USD"`, a size is `"64MiB"`,
+`"512KiB"` or `"2MB"`. An unknown key is an error. What sets keys from outside the file stands at the
+end, and so does a whole `[serve]`."""

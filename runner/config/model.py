@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from runner.config.quantity import Delay, Seconds
-from runner.config.reference import Location
+from runner.config.reference import Location, Reference
 from runner.config.sampling import SamplingSection
 from runner.config.section import OPERATION, Array, Section, wrong_choice
 
-Provider: TypeAlias = Literal["openai", "litellm", "scripted", "replay"]
+Provider: TypeAlias = Literal["openai", "litellm", "python", "scripted", "replay"]
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
@@ -153,15 +153,19 @@ class ModelSection(Section):
     """The policy: the model that is judged or trained. In `serve` the controller supplies it with each rollout."""
 
     id: str | None = None
-    """LiteLLM-style name, `provider/model`. Required unless the provider is `scripted` or `replay`."""
+    """LiteLLM-style name, `provider/model`. Required for `openai` and `litellm`."""
     base_url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = None
     """An OpenAI-compatible endpoint, up to and including `/v1`: vLLM, SGLang, Ollama, a trainer."""
     api_key: Annotated[Secret | None, OPERATION] = None
     """`{ env = "NAME" }`: the variable that holds the key. A key is never written into the file."""
     provider: Provider | None = None
-    """`openai` (any OpenAI-compatible endpoint, directly), `litellm` (every other), `scripted` (answers from `rules`),
-    `replay` (answers from `recording`). Default: `openai` if `base_url` is set or `id` begins with `openai/`, else
-    `litellm`."""
+    """`openai` (any OpenAI-compatible endpoint, directly), `litellm` (every other), `python` (a function of yours,
+    `call`), `scripted` (answers from `rules`), `replay` (answers from `recording`). Default: `python` if `call` is set,
+    `openai` if `base_url` is or `id` begins with `openai/`, else `litellm`."""
+    call: Reference | None = None
+    """A function that answers, sync or async: `"package.module:name"` or `"./file.py:name"`. It takes `messages`, and
+    what it has parameters for of `tools`, the keys of `[sampling]`, `row`, `attempt`, `role` and `rollout_id`; it
+    returns a text, an assistant message, or a completion."""
     timeout: Annotated[Seconds, OPERATION] = 120.0
     """How long one try of one call may take."""
     retries: Annotated[Retries, OPERATION] = Retries.model_construct()
@@ -196,6 +200,8 @@ class ModelSection(Section):
         """`provider`, or what its default comes to."""
         if self.provider is not None:
             return self.provider
+        if self.call is not None:
+            return "python"
         direct = self.base_url is not None or (self.id or "").startswith("openai/")
         return "openai" if direct else "litellm"
 

@@ -166,7 +166,7 @@ class Grader(ABC):
     `Grader[MyConfig]` says what its config is.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     range: tuple[float, float] = (-math.inf, math.inf)
     needs_label: bool = False

@@ -58,6 +58,13 @@ class ModelFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelBypassed(Event):
+    """The agent's code asked the policy's address by itself: the engine saw neither the call nor what it gave."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted(Event):
     turn: int
     call: ToolCall

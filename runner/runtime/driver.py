@@ -15,6 +15,7 @@ from runner.records.event import (
     Listener,
     Logged,
     ModelAnswered,
+    ModelBypassed,
     ModelCalled,
     ModelFailed,
     ToolEnded,
@@ -89,7 +90,13 @@ class RolloutDriver:
     @property
     def endpoint(self) -> Endpoint | None:
         model = self._live.model
-        return Endpoint(model.url, model.api_key, model.headers) if is_addressed(model) else None
+        if not is_addressed(model):
+            return None
+        return Endpoint(model.url, model.api_key, model.headers, getattr(model, "extra", {}))
+
+    def bypassed(self, seconds: float) -> None:
+        if not self._closed:
+            self._tell(ModelBypassed(self._caller.rollout_id, self._budget.clock(), seconds))
 
     def close(self) -> None:
         """The rollout has ended: whatever of the workflow still runs may do nothing more in its name."""

@@ -9,6 +9,7 @@ from runner.records.completion import Completion
 from runner.records.event import (
     Event,
     ModelAnswered,
+    ModelBypassed,
     ModelCalled,
     ModelFailed,
     ToolEnded,
@@ -66,6 +67,11 @@ class Recorder:
             }
         )
 
+    def _bypassed(self, event: ModelBypassed) -> None:
+        self.model_seconds += event.seconds
+        nothing = {"turn": 0, "finish_reason": None, "usage": None, "retries": 0}
+        self.calls.append({**nothing, "latency": round(event.seconds, 6), "bypassed": True})
+
     def _named(self) -> dict[str, str]:
         return {"sample_id": self._sample_id} if self._sample_id else {}
 
@@ -95,6 +101,7 @@ _HEARD: dict[type[Event], Any] = {
     ModelCalled: Recorder._called,
     ModelAnswered: Recorder._answered,
     ModelFailed: Recorder._failed,
+    ModelBypassed: Recorder._bypassed,
     ToolStarted: Recorder._tool_started,
     ToolEnded: Recorder._tool_ended,
     ToolsAnswered: Recorder._tools_answered,

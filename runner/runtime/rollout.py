@@ -108,7 +108,7 @@ class _Rollout:
         self._budget = Budget(self._limits, time.monotonic if stepping is None else stepping.clock, started)
         self._queued = 0.0 if started is None else self._budget.elapsed()
         self._recorder = Recorder(request.prompt)
-        self._tell: Listener = self._recorder if listen is ignore else self._tell_both
+        self._tell: Listener = self._recorder if listen is ignore else _Both(self._recorder, listen)
         self._caller = Caller(request.rollout_id, request.row, request.attempt)
 
     async def play(self) -> Outcome:
@@ -126,10 +126,6 @@ class _Rollout:
     @property
     def _id(self) -> str:
         return self._request.rollout_id
-
-    def _tell_both(self, event: Event) -> None:
-        self._recorder(event)
-        self._listen(event)
 
     async def _open(self) -> Outcome:
         try:
@@ -255,6 +251,24 @@ class _Rollout:
             timing=timing,
             ended=ended.stop_reason,
         )
+
+
+class _Both:
+    """Tells an event to the recorder and to whoever listens.
+
+    A method of the rollout, kept by the rollout, would be a cycle, and with it all that the rollout holds would wait for
+    the garbage collector.
+    """
+
+    __slots__ = ("_listen", "_recorder")
+
+    def __init__(self, recorder: Recorder, listen: Listener) -> None:
+        self._recorder = recorder
+        self._listen = listen
+
+    def __call__(self, event: Event) -> None:
+        self._recorder(event)
+        self._listen(event)
 
 
 def _limits(live: Live, request: RolloutRequest) -> tuple[Limits, ControllerError | None]:

@@ -22,16 +22,17 @@ from pathlib import Path, PurePosixPath
 
 from runner.records.failure import SandboxError
 from runner.sandboxes.inside import Inside, Mount
-from runner.sandboxes.limits import Group, joining
+from runner.sandboxes.limits import DEFAULT_PIDS, Group, joining
 from runner.sandboxes.local import Launch, LocalSandbox, Place
 from runner.sandboxes.local_maker import LocalMaker, LocalOptions
 from runner.sandboxes.none import PATH
-from runner.sandboxes.owner import owned_folder, remove_tree
+from runner.sandboxes.owner import owned_folder, remove_tree, spare_user
 from runner.sandboxes.process import Process, Start, exit_code
 from runner.sandboxes.sandbox import Command
 
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC = ("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "alternatives", "ssl/certs", "ssl/openssl.cnf", "pki")
+_ETC = ("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "ssl/openssl.cnf")
+_ETC_FOLDERS = ("alternatives", "ssl/certs", "pki/tls/certs", "ca-certificates/extracted")
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "services", "protocols")
 _NOT_FOUND = 127
 _MISSING = "No such file or directory"
@@ -49,6 +50,8 @@ class BubblewrapMaker(LocalMaker):
         self._program = program
         self._words: list[str] = []
         self._etc: Path | None = None
+        # What is mounted to be written is written with our rights, or not at all.
+        self._drops = spare_user() is not None and not any(mount.writable for mount in options.mounts.values())
 
     async def probe(self) -> Sequence[str]:
         path = shutil.which(self._program)
@@ -58,18 +61,35 @@ class BubblewrapMaker(LocalMaker):
                 "another kind",
                 kind="sandbox_unavailable",
             )
-        said = await super().probe()
+        said = list(await super().probe())
         self._etc = await asyncio.to_thread(_etc, self.options)
         self._words = await asyncio.to_thread(system_words, self.options, path, self._etc)
+        why = await self._try()
+        if why and self._drops:
+            self._drops, first = False, why
+            why = await self._try()
+            said += [f"commands run as root of this machine without its capabilities, not as nobody: {first}"]
+        if why:
+            raise SandboxError(f"bubblewrap cannot run a command here: {why}", kind="sandbox_unavailable")
+        return said
+
+    def missing_limits(self) -> list[str]:
+        if self.hierarchy.has("pids") or shutil.which("prlimit") is None:
+            return super().missing_limits()
+        memory = "" if self.options.limits.memory is None else ", its memory for each process by itself"
+        return [f"no control group can be made here: processes are limited for each command by itself{memory}"]
+
+    async def _try(self) -> str:
+        """Run a command. Why that does not work, or nothing."""
         sandbox = await self.make("probe")
         try:
             ran = await sandbox.exec(Command(["/bin/true"], timeout=20.0))
+        except SandboxError as error:
+            return str(error)
         finally:
             await sandbox.stop()
-        if ran.code != 0:
-            text = ran.stderr.decode("utf-8", "replace").strip()
-            raise SandboxError(f"bubblewrap cannot run a command here: {text}", kind="sandbox_unavailable")
-        return said
+        text = ran.stderr.decode("utf-8", "replace").strip()
+        return "" if ran.code == 0 else text or f"/bin/true exited with {ran.code}"
 
     async def aclose(self) -> None:
         if self._etc is not None:
@@ -77,20 +97,42 @@ class BubblewrapMaker(LocalMaker):
         await super().aclose()
 
     def build(self, place: Place, forget: Callable[[LocalSandbox], None]) -> LocalSandbox:
-        return BubblewrapSandbox(place, self.options, self._words, forget)
+        user = spare_user() if self._drops else None
+        return BubblewrapSandbox(place, self.options, [*self._words], forget, user, self._each())
+
+    def _each(self) -> list[str]:
+        """Words before each command, inside: what holds where no control group does."""
+        limits = self.options.limits
+        if self.hierarchy.has("pids") or shutil.which("prlimit") is None:
+            return []
+        words = ["prlimit", f"--nproc={DEFAULT_PIDS if limits.pids is None else limits.pids}"]
+        return [*words, *([] if limits.memory is None else [f"--as={limits.memory}"]), "--"]
 
 
 class BubblewrapSandbox(LocalSandbox):
-    """One workspace; `words` is how every command's `bwrap` starts."""
+    """One workspace. `words` is how every command's `bwrap` starts, `each` what comes before the command inside.
+
+    `user` is who it is to the machine, and owns its files: somebody who is nobody else, where we are root.
+    """
 
     def __init__(
-        self, place: Place, options: LocalOptions, words: Sequence[str], forget: Callable[[LocalSandbox], None]
+        self,
+        place: Place,
+        options: LocalOptions,
+        words: Sequence[str],
+        forget: Callable[[LocalSandbox], None],
+        user: int | None = None,
+        each: Sequence[str] = (),
     ) -> None:
         work, tmp = place.folder / "work", place.folder / "tmp"
-        work.mkdir()
-        tmp.mkdir()
+        for folder in (work, tmp, place.folder):
+            folder.mkdir(exist_ok=True)
+            if user is not None:
+                os.chown(folder, user, user)
         mounts = {**options.mounts, options.workdir: Mount(work), _TMP: Mount(tmp)}
-        super().__init__(place, Inside(mounts, options.workdir), options.time, forget)
+        super().__init__(place, Inside(mounts, options.workdir, user), options.time, forget)
+        who = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+        self._who, self._each = who, list(each)
         self._workdir = options.workdir
         self._env = {"PATH": PATH, "HOME": _TMP, "TMPDIR": _TMP, "LANG": "C.UTF-8", **options.env}
         self._program, *fixed = words
@@ -112,7 +154,8 @@ class BubblewrapSandbox(LocalSandbox):
         os.write(options, b"".join(os.fsencode(word) + b"\0" for word in words))
         os.lseek(options, 0, os.SEEK_SET)
         group = self.place.group
-        argv = [*joining(group.folders if group else ()), self._program, "--args", str(options), "--", *command.argv]
+        joined = joining(group.folders if group else ())
+        argv = [*joined, *self._who, self._program, "--args", str(options), "--", *self._each, *command.argv]
         start = Start(argv, {"PATH": PATH}, "/", (write, options), merged=merged)
         return _Launch(start, read, group, self.place.name)
 
@@ -200,6 +243,9 @@ def system_words(options: LocalOptions, program: str, etc: Path) -> list[str]:
     # Started by root, its processes are root's to the kernel, capabilities or not: /proc/sys would be theirs to write.
     words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     words += ["--ro-bind", str(etc), "/etc"]
+    for name in _ETC_FOLDERS:
+        if (etc / name).is_dir():
+            words += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
     return words
 
 
@@ -223,12 +269,13 @@ def _etc(options: LocalOptions) -> Path:
     (folder / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
     for name in (*_ETC, *(_ETC_NETWORK if options.network else ())):
         source, target = Path("/etc") / name, folder / name
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         with suppress(OSError, shutil.Error):
-            if source.is_dir():
-                shutil.copytree(source, target, symlinks=name == "alternatives", dirs_exist_ok=True)
-            elif source.exists():
+            if source.is_file():
                 shutil.copyfile(source, target)
+    for name in _ETC_FOLDERS:
+        if (Path("/etc") / name).is_dir():
+            (folder / name).mkdir(parents=True, exist_ok=True)
     return folder
 
 

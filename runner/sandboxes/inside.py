@@ -45,11 +45,15 @@ class _Step:
 
 
 class Inside:
-    """`mounts` by the absolute path inside; relative paths count from `workdir`. All methods block."""
+    """`mounts` by the absolute path inside; relative paths count from `workdir`. All methods block.
 
-    def __init__(self, mounts: Mapping[str, Mount], workdir: str) -> None:
+    `owner` is whose everything is that is made here, where that is not us.
+    """
+
+    def __init__(self, mounts: Mapping[str, Mount], workdir: str, owner: int | None = None) -> None:
         self._mounts = {os.path.normpath(path): mount for path, mount in mounts.items()}
         self._workdir = workdir
+        self._owner = owner
 
     def read(self, path: str, limit: int | None = None) -> bytes:
         with self._file(path) as (fd, _):
@@ -72,6 +76,7 @@ class Inside:
             try:
                 with os.fdopen(opened, "wb") as file:
                     file.write(data)
+                    self._give(file.fileno())
                     os.fchmod(file.fileno(), 0o644 if given is None else given & 0o777)
                 os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
@@ -101,11 +106,54 @@ class Inside:
         """Copy a file of the host to `path`, or the contents of a folder into it; links stay links."""
         if source.is_dir():
             with self._parent(f"{path.rstrip('/') or path}/.", make=True) as (folder, _):
-                _copy_tree(source, folder)
+                self._copy_tree(source, folder)
             return
         target = f"{path}{source.name}" if path.endswith("/") or path in (".", "") else path
         with self._parent(target, make=True) as (folder, name):
-            _copy_file(source, folder, name)
+            self._copy_file(source, folder, name)
+
+    def _copy_tree(self, source: Path, folder: int) -> None:
+        """What `source` holds into an open folder. A link that an earlier copy left there is never followed."""
+        for entry in os.scandir(source):
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), entry.name, dir_fd=folder)
+                if self._owner is not None:
+                    os.chown(entry.name, self._owner, self._owner, dir_fd=folder, follow_symlinks=False)
+            elif entry.is_dir():
+                self._mkdir(folder, entry.name)
+                inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+                try:
+                    self._give(inner)
+                    self._copy_tree(Path(entry.path), inner)
+                    os.fchmod(inner, stat.S_IMODE(entry.stat().st_mode) & 0o777 | 0o700)
+                finally:
+                    os.close(inner)
+            elif entry.is_file():
+                self._copy_file(Path(entry.path), folder, entry.name)
+
+    def _copy_file(self, source: Path, folder: int, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with source.open("rb") as file, os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.flush()
+            there = os.fstat(file.fileno())
+            self._give(copy.fileno())
+            os.fchmod(copy.fileno(), stat.S_IMODE(there.st_mode) & 0o777 | 0o600)
+            os.utime(copy.fileno(), ns=(there.st_atime_ns, there.st_mtime_ns))
+
+    def _mkdir(self, folder: int, name: str) -> bool:
+        """Whether it was not there."""
+        try:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        except FileExistsError:
+            return False
+        return True
+
+    def _give(self, fd: int) -> None:
+        if self._owner is not None:
+            os.fchown(fd, self._owner, self._owner)
 
     @contextmanager
     def _file(self, path: str) -> Iterator[tuple[int, Mount]]:
@@ -205,9 +253,10 @@ class Inside:
         except FileNotFoundError:
             if not make or here.mount is None or not here.mount.writable:
                 raise FileNotFoundError(errno.ENOENT, "there is no such file or folder", path) from None
-            with suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=here.fd)
+            made = self._mkdir(here.fd, part)
             fd = os.open(part, _FOLDER, dir_fd=here.fd)
+            if made and self._owner is not None:
+                os.chown(f"/proc/self/fd/{fd}", self._owner, self._owner)
         if stat.S_ISLNK(os.fstat(fd).st_mode):
             try:
                 return os.readlink("", dir_fd=fd)
@@ -215,35 +264,6 @@ class Inside:
                 os.close(fd)
         steps.append(_Step(inner, fd, here.mount))
         return ""
-
-
-def _copy_tree(source: Path, folder: int) -> None:
-    """What `source` holds into an open folder. A link that an earlier copy left there is never followed."""
-    for entry in os.scandir(source):
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), entry.name, dir_fd=folder)
-        elif entry.is_dir():
-            with suppress(FileExistsError):
-                os.mkdir(entry.name, 0o755, dir_fd=folder)
-            inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            try:
-                _copy_tree(Path(entry.path), inner)
-                os.fchmod(inner, stat.S_IMODE(entry.stat().st_mode) | 0o700)
-            finally:
-                os.close(inner)
-        elif entry.is_file():
-            _copy_file(Path(entry.path), folder, entry.name)
-
-
-def _copy_file(source: Path, folder: int, name: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with source.open("rb") as file, os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as copy:
-        shutil.copyfileobj(file, copy, 1 << 20)
-        there = os.fstat(file.fileno())
-        os.fchmod(copy.fileno(), stat.S_IMODE(there.st_mode) & 0o777 | 0o600)
-        os.utime(copy.fileno(), ns=(there.st_atime_ns, there.st_mtime_ns))
 
 
 def _joined(folder: str, path: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import signal
 import stat
@@ -20,6 +21,7 @@ from pathlib import Path
 MARK = "OSMOSIS_SANDBOX"
 """The variable that every process of a sandbox without a namespace of its own carries: KEY/NAME."""
 
+_SPARE = 0x5000_0000
 _KEY = re.compile(r"([0-9a-f]{8})-(\d+)-(\d+)-(\d+)")
 
 
@@ -47,8 +49,30 @@ def is_dead(key: str) -> bool:
 def owned_folder() -> Path:
     """Where the folders of this process's sandboxes are made: private to the user, and named by the owner's key."""
     folder = _home() / owner_key()
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    folder.chmod(_mode())
     return folder
+
+
+def _mode() -> int:
+    """Root's sandboxes are other users', who must find their way to theirs; names there are not to be guessed."""
+    return 0o711 if os.getuid() == 0 else 0o700
+
+
+def spare_user() -> int | None:
+    """A number that is nobody's, for one sandbox; None where we may not become somebody else."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return None
+    try:
+        ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    except OSError:
+        return None
+    for first, _, count in ranges:
+        if first + count > _SPARE + (1 << 28):
+            return _SPARE + secrets.randbelow(1 << 28)
+        if first <= 60_000 < first + count - 5_000:
+            return 60_000 + secrets.randbelow(5_000)
+    return None
 
 
 def leave_folder() -> None:
@@ -99,8 +123,9 @@ def _home() -> Path:
     with suppress(FileExistsError):
         home.mkdir(mode=0o700)
     there = home.lstat()
-    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or there.st_mode & 0o077:
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or there.st_mode & 0o066:
         raise PermissionError(f"{home} is not a private folder of this user; remove it, or set TMPDIR")
+    home.chmod(_mode())
     return home
 
 

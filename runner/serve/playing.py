@@ -94,6 +94,7 @@ class Player:
         """Store the verdict and what is owed for it, however often the disk refuses; the outcome as it was stored."""
         if played.timer is not None:
             played.timer.cancel()
+            played.timer = None  # it holds `played`
         if played.holding is not None:
             await asyncio.wait({played.holding})  # it logs what goes wrong with it
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":

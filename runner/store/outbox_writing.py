@@ -191,7 +191,7 @@ _WITHDRAW = (
 )
 _CANCELLED = (
     "DELETE FROM cancels WHERE number IN"
-    " (SELECT number FROM rollouts WHERE attempt_id IN (SELECT value FROM json_each(?)))"
+    " (SELECT number FROM rollouts WHERE phase = 2 AND attempt_id IN (SELECT value FROM json_each(?)))"
 )
 
 

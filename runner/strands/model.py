@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from strands.tools import convert_pydantic_to_tool_spec
 
@@ -79,7 +80,11 @@ class OsmosisRolloutModel(LiteLLMModel):
                 "the model of this rollout has no address that litellm could ask: leave `through_litellm` out, or give "
                 "the RolloutContext a `chat_completions_url`"
             )
-        return ThreadedLiteLLMModel(client, **cast("Any", self.config))
+        config: Any = dict(self.config)
+        params = config.get("params") or {}
+        # What a call of the user's own says is theirs, but a controller must know whose call it is.
+        config["params"] = {**params, "extra_body": {**params.get("extra_body", {}), **rollout_ctx.extra}}
+        return ThreadedLiteLLMModel(client, driver, **config)
 
     def _uncalled(self) -> NoReturn:
         raise NotImplementedError(
@@ -119,19 +124,38 @@ def _client(sample_id: str, context: RolloutContext) -> dict[str, Any]:
 
 
 class ThreadedLiteLLMModel(LiteLLMModel):
-    """litellm's own way, but the seconds that its import takes do not hold up everybody else's rollouts."""
+    """litellm's own way, but the seconds that its import takes do not hold up everybody else's rollouts.
+
+    `driver` hears that there was a call, and nothing more of it.
+    """
+
+    def __init__(self, client_args: dict[str, Any] | None, driver: Driver | None, **config: Any) -> None:
+        super().__init__(client_args, **config)
+        self._driver = driver
+
+    def _noted(self, began: float) -> None:
+        if self._driver is not None:
+            self._driver.bypassed(perf_counter() - began)
 
     async def stream(self, *arguments: Any, **keywords: Any) -> AsyncGenerator[Any, None]:
         """As `LiteLLMModel.stream`."""
         await asyncio.to_thread(load_litellm)
-        async for event in super().stream(*arguments, **keywords):
-            yield event
+        began = perf_counter()
+        try:
+            async for event in super().stream(*arguments, **keywords):
+                yield event
+        finally:
+            self._noted(began)
 
     async def structured_output(self, *arguments: Any, **keywords: Any) -> AsyncGenerator[dict[str, Any], None]:
         """As `LiteLLMModel.structured_output`."""
         await asyncio.to_thread(load_litellm)
-        async for event in super().structured_output(*arguments, **keywords):
-            yield event
+        began = perf_counter()
+        try:
+            async for event in super().structured_output(*arguments, **keywords):
+                yield event
+        finally:
+            self._noted(began)
 
 
 class EngineModel(LiteLLMModel):

@@ -57,9 +57,10 @@ class RolloutContext:
     """The ambient context of one rollout: where completions come from, and whose sample counts.
 
     `chat_completions_url` is the address without `/chat/completions`, `api_key` its bearer; both are empty where the
-    model has no address, as a scripted one. `headers` name the rollout to that address. `driver` is the engine's own
-    way to the model, with its limits and records; None without an engine, and then fields that are empty are filled
-    from `OSMOSIS_CHAT_COMPLETIONS_URL`, `OSMOSIS_API_KEY` and `OSMOSIS_ROLLOUT_ID`.
+    model has no address, as a scripted one. `headers` name the rollout to that address, and so do `extra`, fields of
+    each body. `driver` is the engine's own way to the model, with its limits and records; None without an engine, and
+    then fields that are empty are filled from `OSMOSIS_CHAT_COMPLETIONS_URL`, `OSMOSIS_API_KEY` and
+    `OSMOSIS_ROLLOUT_ID`.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RolloutContext:
         rollout_id: str = "",
         *,
         headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
         driver: Driver | None = None,
     ) -> None:
         alone = os.environ if driver is None else {}
@@ -76,6 +78,7 @@ class RolloutContext:
         self.api_key = api_key or alone.get("OSMOSIS_API_KEY", "")
         self.rollout_id = rollout_id or alone.get("OSMOSIS_ROLLOUT_ID", "")
         self.headers = dict(headers or {})
+        self.extra = dict(extra or {})
         self.driver = driver
         self.agents: dict[str, Any] = {}
         self.sources: dict[str, Any] = {}
@@ -165,7 +168,8 @@ def _context_of(ctx: AgentWorkflowContext[Any]) -> RolloutContext:
     if endpoint is None:
         return RolloutContext(rollout_id=ctx.rollout_id, driver=ctx.driver)
     base = endpoint.url.removesuffix("/").removesuffix("/chat/completions")
-    return RolloutContext(base, endpoint.key, ctx.rollout_id, headers=endpoint.headers, driver=ctx.driver)
+    wanted = {"headers": endpoint.headers, "extra": endpoint.extra}
+    return RolloutContext(base, endpoint.key, ctx.rollout_id, driver=ctx.driver, **wanted)
 
 
 async def _registered(context: RolloutContext) -> AgentWorkflowOutput | None:

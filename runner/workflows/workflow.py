@@ -49,11 +49,15 @@ Tell: TypeAlias = Callable[[ToolAnswers], Sequence[Message]]
 
 
 class Endpoint(NamedTuple):
-    """Where the completions of a rollout come from: the complete address, its bearer, and the headers it wants."""
+    """Where the completions of a rollout come from: the complete address, its bearer, and the headers it wants.
+
+    `extra` are fields that each body must have.
+    """
 
     url: str
     key: str | None
     headers: Mapping[str, str]
+    extra: Mapping[str, Any] = _NONE
 
 
 class Driver(Protocol):
@@ -84,6 +88,10 @@ class Driver(Protocol):
         ...
 
     def log_event(self, name: str, data: Mapping[str, Any]) -> None: ...
+
+    def bypassed(self, seconds: float) -> None:
+        """Note a call that code made to `endpoint` by itself: nothing counts it, but whoever serves it has seen it."""
+        ...
 
     def reached(self, kind: str, message: str) -> None:
         """Note a limit that the policy ran into and that the workflow may still mend by asking again."""

@@ -14,7 +14,6 @@ CASES = [
     ("schema = 2", ["1:10 schema-version: this osmosis-run reads format 1, the file says `schema = 2` | must be `1`"]),
     ('model = "openai/x"', ["1:9 wrong-type: `model` must be a table, found a string | expected a table"]),
     ("max_turns = 5", ["1:1 renamed-key: the file has no key `max_turns` | write `turns` in `[limits]`"]),
-    ("[mcp]\nport = 1", ["1:2 unknown-key: this version has no `[mcp]` yet | remove it"]),
     ("[samplng]\ntop_p = 1", ["1:2 unknown-key: there is no section `[samplng]` | did you mean `sampling`?"]),
     ('[workflow]\nagent = "tols"', ["2:9 unknown-kind: no agent is called `tols` | did you mean `tools`?"]),
     (
@@ -98,7 +97,10 @@ CASES = [
     ),
     ('[tools.a]\nfn = "a:b"', ["2:1 renamed-key: `[tools.a]` has no key `fn` | it is called `call`"]),
     ('[tools.a]\ncal = "a:b"', ["2:1 unknown-key: `[tools.a]` has no key `cal` | did you mean `call`?"]),
-    ("[tools.a]\n", ['1:8 missing-key: `tools.a` needs `call` | add `call = "module:name"`']),
+    (
+        "[tools.a]\n",
+        ['1:8 missing-key: `tools.a` needs `call` | add `call = "module:name"`, or `builtin = "bash"`'],
+    ),
     (
         '[tools.a]\ncall = "a.b.c"',
         [

@@ -162,10 +162,12 @@ def warm(folder: Path) -> Iterator[Path]:
     """`folder` with an `osmosis-run` in it that starts at once: see warm.py."""
     words = [sys.executable, str(Path(__file__).with_name("warm.py")), str(folder / "s"), str(folder / "osmosis-run")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment()) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield folder
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield folder
+        finally:
+            process.kill()
 
 
 def environment() -> dict[str, str]:
@@ -191,15 +193,18 @@ def play(steps: list[Step], folder: Path, bin: Path, ports: Ports) -> None:
         script.append(f"{{ {command}\n}} 2>&1; echo '{mark}'")
     path = os.pathsep.join([str(bin), str(Path(sys.executable).parent), os.environ["PATH"]])
     port = {"OSMOSIS_RUN__SERVE__PORT": ports.free["9000"]} if "9000" in ports.free else {}
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(script)], capture_output=True, text=True, cwd=folder, timeout=120, check=False,
-        env={**environment(), "PATH": path, **port},
-    )  # fmt: skip
-    outputs = done.stdout.split(f"{mark}\n")
+    # Into files: what runs beside the shell and outlives it would hold a pipe open.
+    with (folder / ".stdout").open("wb") as stdout, (folder / ".stderr").open("wb") as stderr:
+        subprocess.run(
+            ["bash", "-c", "\n".join(script)], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=folder,
+            timeout=120, check=False, env={**environment(), "PATH": path, **port},
+        )  # fmt: skip
+    outputs = (folder / ".stdout").read_text(encoding="utf-8").split(f"{mark}\n")
+    told = (folder / ".stderr").read_text(encoding="utf-8")
     for step, output in zip(steps, outputs, strict=False):
         step.output = ports.there(output)
     last = steps[min(len(outputs), len(steps)) - 1]
-    assert len(outputs) == len(steps) + 1, f"{last.place}: {last.script}\n{last.output}\n{done.stderr}"
+    assert len(outputs) == len(steps) + 1, f"{last.place}: {last.script}\n{last.output}\n{told}"
 
 
 CHANGING = [

@@ -148,7 +148,7 @@ def test_settings_that_do_not_fit_are_found(repository: Any, config: str, code: 
 def test_two_rollouts_share_nothing(repository: Any) -> None:
     plan = repository.build(TOML, workflow='agent = "coding"\nconfig = { test_after_changes = false }')
 
-    async def main() -> list[Any]:
+    async def main() -> tuple[Any, Any]:
         async with plan.open(model=repository.Says([repository.says("Fixed.")])) as live:
             one = live.answered_by(repository.Says([repository.says(None, EDIT), repository.says(None, DONE)]))
             two = live.answered_by(repository.Says([repository.says(None, WRONG), repository.says(None, DONE)]))

@@ -309,3 +309,41 @@ def test_agents_of_installed_packages(written: Any, tmp_path: Path) -> None:
         assert "twice" in found.label
     finally:
         sys.path.remove(str(site))
+
+
+def test_walked_through_step_by_step(written: Any) -> None:
+    """A guide sees the calls of a text as it sees any, and may have them run again."""
+    import asyncio
+    import time
+
+    from runner.runtime.rollout import run_rollout
+    from runner.runtime.stepping import Stepping
+
+    seen: list[tuple[str, str]] = []
+
+    class Guide:
+        async def asks(self, request: Any) -> None:
+            seen.append(("asks", str(len(request.tools))))
+
+        async def answered(self, request: Any, answers: Any) -> Any:
+            return answers[-1]
+
+        async def used(self, answers: Any) -> bool:
+            seen.extend((answer.call.name, answer.result.status) for answer in answers)
+            return len(seen) < 3  # once more
+
+        async def failed(self, failure: Any, request: Any, again: bool) -> bool:
+            return False
+
+        def lifted(self, limit: str) -> None: ...
+
+    async def main() -> Any:
+        plan = written.build(TOML, workflow='agent = "react"')
+        model = written.Says([written.says("Action: add(a=2, b=2)"), written.says("Final Answer: 4")])
+        async with plan.open(model=model) as live:
+            request = plan.request(written.row(), 0)
+            return await run_rollout(live, request, stepping=Stepping(Guide(), time.monotonic))
+
+    outcome = asyncio.run(main())
+    assert outcome.sample.agent_answer == "4"
+    assert seen == [("asks", "0"), ("add", "ok"), ("add", "ok"), ("asks", "0")]

@@ -62,7 +62,7 @@ def test_a_killed_runner_leaves_nothing_to_the_next(kind: str) -> None:
             time.sleep(0.05)
         assert not _sleepers(folder)
     key = folder.parent.name
-    assert is_dead(key) and folder.exists()
+    assert is_dead(key)  # whoever starts next, here or in another test, removes what is left
 
     async def next_run() -> None:
         async with opened(kind):

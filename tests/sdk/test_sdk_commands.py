@@ -116,7 +116,7 @@ def test_interactive_steps_through_the_row_that_was_asked_for(osmosis: Any, mode
         (("eval", *M, "-d", "data.jsonl", "--temperature", "-1"), "command line: --temperature -1"),
         (("eval", *M, "-d", "none.jsonl", "--model", "a/b"), "none.jsonl"),
         (("eval", *M, "--baseline-api-key", "k"), "add `--baseline-model ID`"),
-        (("eval", "--mcp", "tools", "-d", "data.jsonl"), "`--mcp tools` has no counterpart here"),
+        (("eval", "--mcp", "tools", "-d", "data.jsonl"), "`--mcp tools`: there is no `tools/main.py`"),
         (("test", *M), "`test -m server:agent_loop` needs rows to play"),
         (("test", *M, "-d", "data.jsonl", "--row", "1"), "`--row` is for `--interactive`"),
         (("test", "--model", "m"), "`--model` is for `test -m MODULE:NAME`"),
@@ -142,3 +142,34 @@ def test_explain_says_which_flag_or_default_set_a_key(osmosis: Any) -> None:
     assert "from command line: --max-turns 4" in said
     assert "overrode 6" in said
     assert "overrode 10 (the default of `-m`)" in said
+
+
+def test_a_server_of_tools_is_an_agent_that_calls_them(osmosis: Any, model: Any, folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "numbers.py").write_text("def plus(a: int, b: int) -> int:\n    return a + b\n")
+    (folder / "tools" / "main.py").write_text(
+        "from mcp.server.mcpserver import MCPServer\nfrom numbers_of_mine import plus\nprint('not the protocol')\n"
+        "server = MCPServer('adds')\n@server.tool()\ndef add(a: int, b: int) -> int:\n"
+        "    'Add two numbers.'\n    return plus(a, b)\n"
+    )
+    (folder / "tools" / "numbers.py").rename(folder / "tools" / "numbers_of_mine.py")
+
+    wanted = model.say
+
+    def add(request: dict[str, Any]) -> Any:
+        said = wanted(request)
+        if isinstance(said, dict):
+            said["tool_calls"][0]["function"]["name"] = request["tools"][0]["function"]["name"]
+        return said
+
+    model.say = add
+    words = ("--model", "m", "--base-url", model.base_url, "-d", "data.jsonl", "--eval-fn", "rewards:compute_reward")
+    done = osmosis("eval", "--mcp", "tools", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["reward"]["mean"] == 1.0
+    assert "add" in model.asked[0]["tools"][0]["function"]["name"]
+
+    (folder / "tools" / "main.py").write_text("")
+    done = osmosis("eval", "--mcp", "tools", *words, "--fresh")
+    assert "main.py must hold one FastMCP or MCPServer, found none" in done.stderr + done.stdout

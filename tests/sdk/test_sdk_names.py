@@ -56,7 +56,7 @@ THIRD = {
 }
 ABSENT = {
     "HarborAgentWorkflowContext": "of the container backend: only its effects on the wire matter here",
-    "MCPAgentLoop": "a server of tools is no agent: `eval --mcp` says what to write instead",
+    "MCPAgentLoop": "the command `eval --mcp DIR` plays one; as a class it would be our `tools` agent",
     "OsmosisAgent": "the adapter of the OpenAI Agents SDK, which no seed names",
     "OsmosisLitellmModel": "the same",
     "OsmosisMemorySession": "the same",

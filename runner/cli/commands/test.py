@@ -85,7 +85,7 @@ def command(
     junit: Path | None,
     as_json: bool,
     module: str | None,
-    mcp: str | None,
+    mcp: Path | None,
     debug: bool,
     **rows: Any,
 ) -> Exit:
@@ -96,14 +96,14 @@ def command(
     """
     refuse_both(module, workflow, mcp)
     with logging_all(debug):
-        if module is None:
+        if module is None and mcp is None:
             _refuse_rows(rows)
             return _of_file(workflow, profile, overrides, junit, as_json)
         from runner.cli.agent_test import AgentTest, run_agent_test
 
         if junit is not None or as_json:
             raise CommandError("`test -m` reports what was played in a form of its own", "`-o FILE` writes it as JSON")
-        return run_agent_test(AgentTest(module, profile, overrides, **rows))
+        return run_agent_test(AgentTest(module, mcp, profile, overrides, **rows))
 
 
 def _refuse_rows(rows: Mapping[str, Any]) -> None:

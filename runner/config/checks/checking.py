@@ -56,7 +56,13 @@ class Checking:
         names = list(known)
         near = nearest(word, names)
         listed = alternatives(names)
-        notes = (f"{noun}s: {listed}",) if listed else (f"the file declares no {noun}",) if not names else ()
+        notes = (
+            (f"{noun}{'e' * noun.endswith('x')}s: {listed}",)
+            if listed
+            else (f"the file declares no {noun}",)
+            if not names
+            else ()
+        )
         label = f"did you mean `{near}`?" if near else ""
         place = self.loaded.origins.key_place(self.loaded.written(path)) if key else self.place(path)
         fix = None

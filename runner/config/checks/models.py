@@ -11,7 +11,7 @@ from runner.config.model import EnvName, ModelSection, Rule
 from runner.config.names import dotted
 from runner.diag.diagnostic import Path
 
-_OFFLINE = ("scripted", "replay")
+_OFFLINE = ("scripted", "replay", "python")
 _SECRET_HEADERS = ("authorization", "proxy-authorization", "x-api-key", "api-key", "cookie")
 
 
@@ -99,6 +99,11 @@ def _provider(check: Checking, path: Path, model: ModelSection) -> None:
         )
     if provider not in _OFFLINE and not model.id and not broken((*path, "id")):
         check.report("missing-key", path, f"`{where}` has no `id`", 'add `id = "provider/model"`', key=True)
+    if provider == "python" and model.call is None and not broken((*path, "call")):
+        check.report("missing-key", path, f"`{where}` has no function to ask", 'add `call = "module:name"`', key=True)
+    if model.call is not None and provider != "python" and not _was(check, path, "python"):
+        message = f"only a function reads `call`, and `{where}` is `{provider}`"
+        check.report("misplaced-key", (*path, "call"), message, "remove it, or remove `provider`", key=True)
     if provider == "scripted":
         check_rules(check, (*path, "rules"), model.rules)
     if model.rules and provider != "scripted" and not _was(check, path, "scripted"):

@@ -33,12 +33,14 @@ def check_sandboxes(check: Checking) -> None:
 
 
 def _honoured(check: Checking, path: Path, section: SandboxSection) -> None:
+    table = check.loaded.tree["sandboxes"][path[1]]
     for key, kinds in HONOURED.items():
-        if section.kind not in kinds and check.is_set((*path, key)):
+        if section.kind not in kinds and key in table:
             message = f"a sandbox of kind `{section.kind}` has no `{key}`"
-            label = f"it goes with {' and '.join(f'`{kind}`' for kind in kinds)}"
+            named = [f"`{kind}`" for kind in kinds]
+            label = f"it goes with {' and '.join([', '.join(named[:-1]), named[-1]] if named[1:] else named)}"
             check.report("misplaced-key", (*path, key), message, label, key=True)
-    if section.kind in HONOURED["image"] and section.image is None and not check.is_set((*path, "image")):
+    if section.kind in HONOURED["image"] and section.image is None and "image" not in table:
         message = f"a sandbox of kind `{section.kind}` needs an `image`"
         check.report("missing-key", path, message, 'add `image = "python:3.12-slim"`', key=True)
 

@@ -115,8 +115,8 @@ class Crew:
         assert self._slots is not None
         while True:
             self._board.beat(self.worker)
-            self._slots.pump()
             await self._heed()
+            self._slots.pump()
             await asyncio.sleep(TELL_WAIT)
 
     async def _heed(self) -> None:

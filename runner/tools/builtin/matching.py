@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-PATIENCE = 10.0
-"""Seconds that one search may spend on matching."""
+PATIENCE = 5.0
+"""Seconds of processor time that one search may spend on matching."""
 
 
 class PatternFault(ValueError):

@@ -52,7 +52,7 @@ def simulate(tmp_path_factory: pytest.TempPathFactory) -> Simulate:
         command = [sys.executable, "-P", "-m", "runner.cli.main", "simulate", str(folder), "--json", *words]
         command += [word for each in said for word in ("--set", each)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-        assert ended.returncode in (0, 2, 3), ended.stdout + ended.stderr
+        assert ended.stdout, ended.stderr
         facts: dict[str, Any] = json.loads(ended.stdout)
         return facts
 

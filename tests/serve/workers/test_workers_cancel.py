@@ -78,7 +78,8 @@ def test_a_cancel_of_what_a_dead_worker_held_takes_effect(crowd: Any, how: str, 
             if report:
                 await crowd.until(lambda: len(controller.verdicts) == 12)
             assert controller.verdicts == ({name: [None] for name in names} if report else {})
-            assert len(controller.asked) == asked  # nothing was played again
+            if how == "killed":  # nothing was played again; one that hung may begin what it has not heard is cancelled
+                assert len(controller.asked) == asked
 
     crowd.run(test)
 

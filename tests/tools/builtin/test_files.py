@@ -220,7 +220,7 @@ def test_an_endless_expression_ends(plain: Any) -> None:
 
         ticking = asyncio.create_task(tick())
         part = Search()
-        tool = BuiltinTool(part.spec("f"), with_search("f", "work", part), timeout=30.0, limit=None, max_output=9999)
+        tool = BuiltinTool(part.spec("f"), with_search("f", "work", part), timeout=90.0, limit=None, max_output=9999)
         status, text = await said(tool, scope, "search_text", pattern=pattern, regex=True)
         ticking.cancel()
         assert (status, "took too long" in text) in {("error", True), ("ok", False)}
