@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from runner.batch.gates import GateResult
+from runner.tools.tool import Ask
 
 GRACE = 5.0
 """Seconds that running rollouts get to finish after a first Ctrl-C."""
@@ -18,7 +19,9 @@ class RunOptions:
     """How to run. `name` and `output` override the file's; `cell` is a matrix cell's name; `command` the command line,
     without secrets, for the manifest.
 
-    `record` takes every model call, `log` the events of every rollout."""
+    `record` takes every model call, `log` the events of every rollout. With `tools` "record" what the tools answer goes
+    to `cassette`, with "replay" it comes from there; by default `cassettes/NAME.jsonl` beside the file. `ask` is
+    asked about calls that need somebody's consent."""
 
     name: str | None = None
     output: Path | None = None
@@ -28,6 +31,9 @@ class RunOptions:
     grace: float = GRACE
     record: Path | None = None
     log: Path | None = None
+    tools: Literal["live", "record", "replay"] = "live"
+    cassette: Path | None = None
+    ask: Ask | None = None
     command: Sequence[str] = ()
 
 

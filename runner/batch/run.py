@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,7 +27,9 @@ from runner.batch.standing import Nobody, Standing, Watcher
 from runner.batch.write import line_of, outcome_of, regraded, ungradable, unplayable
 from runner.datasets.dataset import Dataset, DatasetError, Row
 from runner.records.event import Listener, ignore
+from runner.records.file_name import segment
 from runner.records.rollout import Outcome
+from runner.runtime.cassettes import open_on_cassette
 from runner.runtime.grading import grade_outcome
 from runner.runtime.pool import Pool
 from runner.runtime.rollout import run_rollout
@@ -212,7 +214,8 @@ class _Run:
         try:
             async with Journal.open(self._folder.journal_path) as journal:
                 self._journal = journal
-                async with self._plan.open(record=self._options.record) as live:
+                async with self._open() as live:
+                    live.ask = self._options.ask
                     for notice in live.notices:
                         self._watcher.told(notice)
                         self._log.say(notice)
@@ -220,6 +223,11 @@ class _Run:
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _open(self) -> AbstractAsyncContextManager[Live]:
+        options, config = self._options, self._plan.config
+        path = options.cassette or config.folder / "cassettes" / f"{segment(self._plan.name)}.jsonl"
+        return open_on_cassette(self._plan, options.tools, path, record=options.record)
 
     def stop(self, why: str) -> None:
         """Start nothing new; let what runs end."""

@@ -12,6 +12,7 @@ from runner.records.completion import Caller, Completion, Sampling
 from runner.records.failure import JudgeUnavailable, ModelError
 from runner.records.message import Message
 from runner.sandboxes.pool import SandboxPool
+from runner.tools.tool import Ask
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
@@ -76,6 +77,8 @@ class Live:
     resources: Mapping[str, Any] = field(default_factory=dict)
     sandboxes: Mapping[str, SandboxPool] = field(default_factory=dict)
     notices: Sequence[str] = ()
+    ask: Ask | None = None
+    """Who is asked about calls that need somebody's consent, if anybody is there."""
 
     def answered_by(self, model: Model) -> Live:
         """The same, with another policy: a served rollout brings its own."""

@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from runner.build.approval import build_rules
+from runner.build.site import Site
 from runner.config.config import RolloutConfig
 from runner.config.mcp import McpSection
 from runner.config.model import EnvName
 from runner.records.completion import ToolSpec
 from runner.records.failure import ConfigFailure
+from runner.tools.approval import ApprovedTool, Rule
 from runner.tools.mcp.connection import Connection, ServerLost
 from runner.tools.mcp.endpoint import CommandEndpoint, Endpoint, UrlEndpoint
 from runner.tools.mcp.names import wire_name
 from runner.tools.mcp.tool import McpTool
 from runner.tools.schema import schema_faults
+from runner.tools.tool import Tool
 
 if TYPE_CHECKING:
     from mcp_types import Tool as Offered
@@ -37,6 +41,7 @@ class McpPart:
     wanted: tuple[str, ...] | None
     chosen: tuple[str, ...] | None
     max_output: int
+    rules: tuple[Rule, ...] = ()
 
     def takes(self, tool: str) -> bool:
         """Whether the file wants this tool of the server."""
@@ -51,28 +56,29 @@ class McpPart:
         return next((glob for glob in globs if not any(fnmatchcase(name, glob) for name in names)), None)
 
 
-def build_servers(config: RolloutConfig) -> list[McpPart]:
+def build_servers(site: Site) -> list[McpPart]:
     """Every server of the file. Nothing is connected yet."""
-    return [_build(config, name, section) for name, section in config.mcp.items()]
+    return [_build(site, name, section) for name, section in site.config.mcp.items()]
 
 
-async def open_servers(parts: Sequence[McpPart], stack: AsyncExitStack) -> dict[str, McpTool]:
+async def open_servers(parts: Sequence[McpPart], stack: AsyncExitStack) -> dict[str, Tool]:
     """Connect all, and return their tools by the name that the model sees.
 
     Raises `ConfigFailure`: a server cannot be had (kind "mcp_unavailable"), or has not what the file names.
     """
-    tools: dict[str, McpTool] = {}
+    tools: dict[str, Tool] = {}
     for part in parts:
         connection = part.connect()
         stack.push_async_callback(connection.aclose)
         for tool in await _offered(part, connection):
             if tool.spec.name in tools:
                 raise ConfigFailure(f"two tools are called `{tool.spec.name}`", kind="duplicate_name")
-            tools[tool.spec.name] = tool
+            tools[tool.spec.name] = ApprovedTool(tool, part.rules) if part.rules else tool
     return tools
 
 
-def _build(config: RolloutConfig, name: str, section: McpSection) -> McpPart:
+def _build(site: Site, name: str, section: McpSection) -> McpPart:
+    config = site.config
     endpoint = _endpoint(config, section)
     timeout = section.timeout or config.limits.tool_time or _TIMEOUT
 
@@ -80,7 +86,8 @@ def _build(config: RolloutConfig, name: str, section: McpSection) -> McpPart:
         return Connection(name, endpoint, start_time=section.start_time, timeout=timeout)
 
     chosen = config.workflow.tools
-    return McpPart(name, connect, section.scope == "rollout", section.tools, chosen, section.max_output)
+    rules = build_rules(site, section.approve, ("mcp", name))
+    return McpPart(name, connect, section.scope == "rollout", section.tools, chosen, section.max_output, tuple(rules))
 
 
 def _endpoint(config: RolloutConfig, section: McpSection) -> Endpoint:

@@ -52,7 +52,7 @@ def assemble(site: Site) -> Parts:
     model, roles = build_models(site)
     return Parts(prompts, tools, run_resources, rollout_resources, graders, workers,
                  build_workflow(site), model, roles, build_tests(site), build_sandboxes(site),
-                 build_servers(site.config))  # fmt: skip
+                 build_servers(site))  # fmt: skip
 
 
 def _set_environment(site: Site) -> None:

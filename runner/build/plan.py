@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,13 +141,16 @@ class Plan:
         return replace(self.sampling, seed=int.from_bytes(mark[:4], "big") >> 1)
 
     @asynccontextmanager
-    async def open(self, *, record: Path | None = None, model: Model | None = None) -> AsyncIterator[Live]:
+    async def open(
+        self, *, record: Path | None = None, model: Model | None = None, servers: bool = True
+    ) -> AsyncIterator[Live]:
         """Connections and the run's resources, for exactly as long as the block.
 
         `record` writes every model call to a file that `provider = "replay"` can answer from; `model` takes the place
-        of the file's policy. Raises `ConfigError` without a model, `ConfigFailure` (kind "resource_failed") when a
-        resource cannot be opened, `SandboxError` when a kind of sandbox cannot be had here. A resource that cannot be
-        closed is a warning in the log: the work is done.
+        of the file's policy; without `servers` no MCP server is connected, and their tools are missing. Raises
+        `ConfigError` without a model, `ConfigFailure` when a resource cannot be opened (kind "resource_failed") or a
+        server cannot be had ("mcp_unavailable"), `SandboxError` when a kind of sandbox cannot be had here. A resource
+        that cannot be closed is a warning in the log: the work is done.
         """
         if isinstance(self.make_workflow, StrandsMaker):
             self.make_workflow.open()
@@ -164,7 +167,7 @@ class Plan:
             for resource in self.run_resources:
                 await _open(resource, opened)
             pools, notices = await _open_pools(self.sandboxes, stack)
-            plan = self.with_tools(await open_servers(self.servers, stack)) if self.servers else self
+            plan = self.with_tools(await open_servers(self.servers, stack)) if self.servers and servers else self
             yield Live(plan, policy, roles, opened.values, pools, notices)
 
     def with_tools(self, tools: Mapping[str, Tool]) -> Plan:
@@ -175,6 +178,11 @@ class Plan:
         toolbox = self.toolbox.with_tools(tools)
         offered = offered_beside(self.make_workflow, toolbox.specs)
         return replace(self, tools={**self.tools, **tools}, toolbox=toolbox, offered=offered)
+
+    def with_each_tool(self, wrap: Callable[[Tool], Tool]) -> Plan:
+        """This plan with something around each of its tools."""
+        return replace(self, tools={name: wrap(tool) for name, tool in self.tools.items()},
+                       toolbox=self.toolbox.with_each(wrap))  # fmt: skip
 
     def require_model(self) -> ModelMaker:
         """What makes the policy. Raises `ConfigError` for a file that names none."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from runner.build.approval import approved
 from runner.build.builtins import build_builtin
 from runner.build.site import Needed, Site
 from runner.config.tools import CallTool, ToolSection
@@ -25,7 +26,11 @@ from runner.tools.tool import Tool
 def build_tools(site: Site) -> dict[str, Tool]:
     """Every tool of the file, by name; one that cannot be built is a finding and left out."""
     built = {name: _build(site, name, section) for name, section in site.config.tools.items()}
-    return {name: tool for name, tool in built.items() if tool is not None}
+    return {
+        name: approved(site, tool, site.config.tools[name].approve, ("tools", name))
+        for name, tool in built.items()
+        if tool is not None
+    }
 
 
 def offered_names(site: Site) -> list[str]:

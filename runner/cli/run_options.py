@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import click
 
@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from runner.build.plan import Plan
     from runner.config.layers import Override
     from runner.config.loaded import Loaded
+    from runner.tools.tool import Ask
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Tape: TypeAlias = tuple[Literal["live", "record", "replay"], Path | None]
+"""Whether tools are on a cassette, and on which; None for the usual one."""
 
 
 _DEFAULTS = {
@@ -152,6 +156,8 @@ class Asked:
         (plan, *more) = [plan for _, plan in self._of_file([*self.settings(), *other])]
         if more:
             raise CommandError("a matrix has no one baseline", "compare its cells: `osmosis-run compare A B`")
+        if plan.config.model is not None:
+            refuse_a_name_for(plan.config.model.effective_provider, "--baseline-model")
         return plan
 
     def _of_module(self, settings: list[Override]) -> Plan:
@@ -193,22 +199,29 @@ class Asked:
         for cell in found:
             yield cell.name, build(load(file, settings, profile=self.profile, cell=cell))
 
-    def options(self, cell: str, record: Path | None = None, log: Path | None = None) -> RunOptions:
+    def options(
+        self,
+        cell: str,
+        record: Path | None = None,
+        log: Path | None = None,
+        tape: Tape = ("live", None),
+        ask: Ask | None = None,
+    ) -> RunOptions:
         """The run's options, for one cell."""
         from runner.batch.options import RunOptions
 
         return RunOptions(
             name=self.name, output=None if self.report(None) else self.output, cell=cell,
             fresh=self.fresh, retry_failed=self.retry_failed,
-            record=record, log=log, command=command_line(),
+            record=record, log=log, tools=tape[0], cassette=tape[1], ask=ask, command=command_line(),
         )  # fmt: skip
 
 
-def refuse_a_name_for(provider: str) -> None:
+def refuse_a_name_for(provider: str, flag: str = "--model") -> None:
     """`--model` names who is to be asked: where the file itself answers, the name would only be a label."""
-    if provider in ("scripted", "replay"):
+    if provider in ("scripted", "replay", "python"):
         raise CommandError(
-            f'--model asks another model, but this file\'s answers are its own (`model.provider` is "{provider}")',
+            f'{flag} asks another model, but this file\'s answers are its own (`model.provider` is "{provider}")',
             "add `--set model.provider=openai` (or litellm) to ask the model that you name",
         )
 

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from runner.config.model import Header
 from runner.config.quantity import Seconds
 from runner.config.section import OPERATION, Array, Section
+from runner.config.tools import ApproveRule
 
 
 class McpSection(Section):
@@ -27,6 +28,8 @@ class McpSection(Section):
     """`run`: one connection for all rollouts; `rollout`: one for each, for servers that keep state. Default: `run`."""
     tools: Array[str] | None = None
     """Which of its tools are offered, as names or globs (`read_*`). Default: all."""
+    approve: Array[ApproveRule] = ()
+    """Rules on which calls of its tools may be made, by `tool` and `args`. Default: all."""
     start_time: Annotated[Seconds, OPERATION] = 30.0
     """How long connecting may take, and starting the program. Default 30 s: some fetch themselves first."""
     timeout: Annotated[Seconds | None, OPERATION] = None

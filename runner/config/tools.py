@@ -67,6 +67,19 @@ def _parameters(value: Any) -> Any:
 _PARAMETERS_SCHEMA = WithJsonSchema({"anyOf": [{"const": "signature"}, {"type": "object"}]})
 
 
+class ApproveRule(Section):
+    """Whether calls that `when` holds for may be made. The first rule that holds decides."""
+
+    when: str | None = None
+    """A Jinja expression over `args`, `tool` and `row`. Default: every call. One that cannot be decided on a call
+    denies it."""
+    action: Literal["allow", "deny", "ask"]
+    """`allow` it, `deny` it with an answer to the model, or `ask` whoever is at the terminal (`debug`, `eval --ask`);
+    where nobody is, the call is denied."""
+    reason: str | None = None
+    """Why, for the model and for whoever is asked."""
+
+
 class ToolSection(Section):
     """What every tool has."""
 
@@ -80,6 +93,8 @@ class ToolSection(Section):
     max_output: Annotated[int, Field(ge=1)] = 16000
     """The longest result, in characters; the middle of a longer one is cut and the cut is said. Default 16000, about
     4000 tokens."""
+    approve: Array[ApproveRule] = ()
+    """Rules on which calls may be made, by their arguments. Default: all."""
     tests: Annotated[Array[ToolTest], OPERATION] = ()
     """Golden cases, run by `osmosis-run test`."""
 

@@ -92,7 +92,8 @@ class RolloutDriver:
         model = self._live.model
         if not is_addressed(model):
             return None
-        return Endpoint(model.url, model.api_key, model.headers, getattr(model, "extra", {}))
+        extra, stream = getattr(model, "extra", {}), getattr(model, "stream", None)
+        return Endpoint(model.url, model.api_key, model.headers, extra, stream)
 
     def bypassed(self, seconds: float) -> None:
         if not self._closed:

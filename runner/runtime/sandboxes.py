@@ -102,7 +102,7 @@ async def open_scope(
     A closer that fails is told as the event "tool_close_failed": what the rollout did before stands.
     """
     handles = {name: LazySandbox(pool, caller, tell) for name, pool in live.sandboxes.items()} if live.sandboxes else {}
-    scope = ToolScope(caller, resources, handles or _NONE)
+    scope = ToolScope(caller, resources, handles or _NONE, ask=live.ask)
     try:
         yield scope
     finally:

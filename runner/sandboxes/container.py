@@ -126,7 +126,7 @@ class ContainerSandbox:
         for process in list(self._running):
             process.signal(signal.SIGKILL)
         with suppress(SandboxError):  # the label says whose it is: the next run removes it
-            await self._client.ask(["rm", "-f", "-t", "0", self.name])
+            await self._client.ask(["rm", "-f", self.name])
         self._forget(self)
 
     def _begin(

@@ -96,6 +96,7 @@ class ContainerMaker:
         memory = str(DEFAULT_MEMORY if limits.memory is None else limits.memory)
         pids = str(DEFAULT_PIDS if limits.pids is None else limits.pids)
         words = ["run", "-d", "--name", container, "--label", f"{LABEL}={owner_key()}", "--hostname", "sandbox"]
+        words += ["--stop-timeout", "0"]
         words += ["--memory", memory, "--memory-swap", memory, "--pids-limit", pids]
         words += ["--cap-drop", "all", "--security-opt", "no-new-privileges"]
         words += ["--cpus", f"{limits.cpus:g}"] if limits.cpus is not None else []

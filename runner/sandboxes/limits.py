@@ -177,6 +177,10 @@ class Group:
         before, self._seen = self._seen, count
         return count > before
 
+    def kill_all(self) -> None:
+        """Kill every process in it; it can be joined again."""
+        _kill_all(self._by_name.get("pids") or self.folders[0])
+
     def end(self) -> None:
         """Kill every process in it. New ones cannot be made meanwhile, where processes are counted."""
         pids = self._by_name.get("pids")

@@ -135,6 +135,8 @@ class LocalSandbox(ABC):
         self._stopped = True
         for process, launch in list(self._running.items()):
             launch.kill(process)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_KILL_SECONDS)
         await asyncio.to_thread(self.remove_all)
         self._forget(self)
 
@@ -170,13 +172,17 @@ class LocalSandbox(ABC):
             launch.kill(process)
         except asyncio.CancelledError:
             launch.kill(process)
+            await self._killed(process)
             raise
+        await self._killed(process)
+        return False
+
+    async def _killed(self, process: Process) -> None:
         try:
             async with asyncio.timeout(_KILL_SECONDS):
                 await process.exited()
         except TimeoutError:
             raise self._lost("a command cannot be killed") from None
-        return False
 
     async def _after(self, running: ProcessRunning, process: Process, launch: Launch) -> None:
         returned = await process.exited()

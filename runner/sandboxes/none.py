@@ -63,22 +63,29 @@ class NoneSandbox(LocalSandbox):
         # A runner that is killed takes what it started along; what that started is found by its mark at the next start.
         dying = [self._setpriv, "--pdeathsig", "KILL", "--"] if self._setpriv else []
         group = self.place.group
-        argv = [*joining(group.folders if group else ()), *dying, *command.argv]
+        # Through a shell in any case: a program that is not there is then a 127, and not a sandbox that is lost.
+        first = joining(group.folders) if group else ["/bin/sh", "-c", 'exec "$@"', "sh"]
+        argv = [*first, *dying, *command.argv]
         cwd = str(self._work / command.cwd)
-        return _Launch(Start(argv, env, cwd, merged=merged), mark, group)
+        return _Launch(Start(argv, env, cwd, merged=merged), mark, lambda: group if len(self._running) <= 1 else None)
 
 
 class _Launch(Launch):
-    def __init__(self, start: Start, mark: str, group: Group | None) -> None:
+    def __init__(self, start: Start, mark: str, group: Callable[[], Group | None]) -> None:
         self.start = start
         self._mark = mark
         self._group = group
+        """The control group, where nothing else runs in it: whoever has lost the mark is found there."""
 
     def opened(self) -> None:
         """Nothing was opened for it."""
 
     def kill(self, process: Process) -> None:
         process.signal(signal.SIGKILL)
+        group = self._group()
+        if group is not None:
+            group.kill_all()
+            return
         for _ in range(20):  # until a look finds none: one may be born between two
             found = list(marked(self._mark))
             for pid in found:

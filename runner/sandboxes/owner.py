@@ -12,6 +12,7 @@ import secrets
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -103,18 +104,14 @@ def marked(mark: str) -> Iterator[int]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder that hostile code could write: read-only folders in it are no obstacle."""
-
-    def again(_function: object, path: str, _error: object) -> None:
-        with suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.chmod(path, 0o700)
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-
-    shutil.rmtree(folder, onerror=again)
+    """Remove a folder that hostile code could write: rights that were taken away and any depth are no obstacle."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except (OSError, RecursionError):
+        for words in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*words, "--", str(folder)], capture_output=True, check=False)
 
 
 def _home() -> Path:

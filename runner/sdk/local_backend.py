@@ -121,8 +121,8 @@ class _Open:
     """A backend that plays by itself, without a server."""
 
     def __init__(self, backend: LocalBackend) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="osmosis-run-", ignore_cleanup_errors=True)
-        self._plan = backend.plan(Path(self._folder.name))
+        with tempfile.TemporaryDirectory(prefix="osmosis-run-") as folder:  # only a server keeps a state there
+            self._plan = backend.plan(Path(folder))
         self._slots = asyncio.Semaphore(backend.max_concurrency) if backend.max_concurrency else None
 
     async def execute(

@@ -113,6 +113,7 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
             stack.push_async_callback(archiving.aclose)
         watching = Watching(plan, opening.events, opening.version, archiving)
         stack.push_async_callback(watching.aclose)
+        outbox.on_commit(watching.committed)
         for notice in live.notices:
             log.warning("%s", notice)
         urls = UrlPolicy(section.allow_callbacks)

@@ -64,6 +64,11 @@ class Watching:
         """The headers that carry a rollout's trace on to the model."""
         return {} if self._spans is None else self._spans.headers_for(label)
 
+    def committed(self, seconds: float) -> None:
+        """What was accepted, ended and delivered lately is on disk."""
+        if self.metrics is not None:
+            self.metrics.committed("outbox", seconds)
+
     def started(self, dialect: str, status: int) -> None:
         """A start was answered."""
         if self.metrics is not None:

@@ -81,9 +81,11 @@ class OsmosisRolloutModel(LiteLLMModel):
                 "the RolloutContext a `chat_completions_url`"
             )
         config: Any = dict(self.config)
-        params = config.get("params") or {}
-        # What a call of the user's own says is theirs, but a controller must know whose call it is.
-        config["params"] = {**params, "extra_body": {**params.get("extra_body", {}), **rollout_ctx.extra}}
+        if rollout_ctx.extra:  # by these fields a controller of the first generation knows whose call it is
+            params = config.get("params") or {}
+            config["params"] = {**params, "extra_body": {**params.get("extra_body", {}), **rollout_ctx.extra}}
+        if rollout_ctx.stream is not None:
+            config.setdefault("stream", rollout_ctx.stream)
         return ThreadedLiteLLMModel(client, driver, **config)
 
     def _uncalled(self) -> NoReturn:

@@ -20,6 +20,20 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A call that somebody must consent to before it is made, and why."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    reason: str = ""
+    rollout_id: str = ""
+
+
+Ask: TypeAlias = Callable[[Question], Awaitable[bool]]
+"""Whether a person consents."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolScope:
     """What surrounds the calls of one rollout: who asks, its resources and its sandboxes by name, and its state.
 
@@ -33,6 +47,8 @@ class ToolScope:
     state: dict[str, Any] = field(default_factory=dict)
     closers: list[Closer] = field(default_factory=list)
     """What `on_close` was given, in that order."""
+    ask: Ask | None = None
+    """Whoever is there to be asked, if anybody is."""
 
     def on_close(self, closer: Closer) -> None:
         """Have `closer` awaited once when the agent has ended, before its sandboxes stop; the last one given first."""

@@ -51,6 +51,10 @@ class Toolbox:
         """These and more."""
         return Toolbox({**self._tools, **tools}, self._parallel)
 
+    def with_each(self, wrap: Callable[[Tool], Tool]) -> Toolbox:
+        """The same tools, with something around each."""
+        return Toolbox({name: wrap(tool) for name, tool in self._tools.items()}, self._parallel)
+
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them, under the names they are called by here."""

@@ -58,9 +58,9 @@ class RolloutContext:
 
     `chat_completions_url` is the address without `/chat/completions`, `api_key` its bearer; both are empty where the
     model has no address, as a scripted one. `headers` name the rollout to that address, and so do `extra`, fields of
-    each body. `driver` is the engine's own way to the model, with its limits and records; None without an engine, and
-    then fields that are empty are filled from `OSMOSIS_CHAT_COMPLETIONS_URL`, `OSMOSIS_API_KEY` and
-    `OSMOSIS_ROLLOUT_ID`.
+    each body; `stream` is whether it answers in pieces. `driver` is the engine's own way to the model, with its limits
+    and records; None without an engine, and then fields that are empty are filled from `OSMOSIS_CHAT_COMPLETIONS_URL`,
+    `OSMOSIS_API_KEY` and `OSMOSIS_ROLLOUT_ID`.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class RolloutContext:
         *,
         headers: Mapping[str, str] | None = None,
         extra: Mapping[str, Any] | None = None,
+        stream: bool | None = None,
         driver: Driver | None = None,
     ) -> None:
         alone = os.environ if driver is None else {}
@@ -79,6 +80,7 @@ class RolloutContext:
         self.rollout_id = rollout_id or alone.get("OSMOSIS_ROLLOUT_ID", "")
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
+        self.stream = stream
         self.driver = driver
         self.agents: dict[str, Any] = {}
         self.sources: dict[str, Any] = {}
@@ -168,8 +170,15 @@ def _context_of(ctx: AgentWorkflowContext[Any]) -> RolloutContext:
     if endpoint is None:
         return RolloutContext(rollout_id=ctx.rollout_id, driver=ctx.driver)
     base = endpoint.url.removesuffix("/").removesuffix("/chat/completions")
-    wanted = {"headers": endpoint.headers, "extra": endpoint.extra}
-    return RolloutContext(base, endpoint.key, ctx.rollout_id, driver=ctx.driver, **wanted)
+    return RolloutContext(
+        base,
+        endpoint.key,
+        ctx.rollout_id,
+        headers=endpoint.headers,
+        extra=endpoint.extra,
+        stream=endpoint.stream,
+        driver=ctx.driver,
+    )
 
 
 async def _registered(context: RolloutContext) -> AgentWorkflowOutput | None:

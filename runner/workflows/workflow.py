@@ -51,13 +51,14 @@ Tell: TypeAlias = Callable[[ToolAnswers], Sequence[Message]]
 class Endpoint(NamedTuple):
     """Where the completions of a rollout come from: the complete address, its bearer, and the headers it wants.
 
-    `extra` are fields that each body must have.
+    `extra` are fields that each body must have; `stream` says whether answers come in pieces, None that both are fine.
     """
 
     url: str
     key: str | None
     headers: Mapping[str, str]
     extra: Mapping[str, Any] = _NONE
+    stream: bool | None = None
 
 
 class Driver(Protocol):

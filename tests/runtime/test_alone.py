@@ -41,11 +41,19 @@ def test_its_own_timeout_error_is_no_deadline() -> None:
 
 def test_blocked_past_its_deadline() -> None:
     async def blocks() -> int:
-        time.sleep(0.05)  # noqa: ASYNC251 (the mistake this is about)
+        time.sleep(0.1)  # noqa: ASYNC251 (the mistake this is about)
         return 3
 
-    with pytest.raises(DeadlinePassed):
+    with pytest.raises(DeadlinePassed) as caught:
         asyncio.run(alone(blocks(), 0.01))
+    assert caught.value.how == "blocked"
+    assert "`asyncio.to_thread`" in caught.value.told
+
+
+def test_one_that_is_only_slow() -> None:
+    with pytest.raises(DeadlinePassed) as caught:
+        asyncio.run(alone(asyncio.sleep(5), 0.01))
+    assert (caught.value.how, caught.value.told) == ("", "")
 
 
 def test_its_own_cancellation() -> None:

@@ -47,11 +47,17 @@ def play(kind: str, work: Callable[[LocalSandbox], Awaitable[None]], options: Lo
 
 
 def _missing_bubblewrap() -> str:
-    try:
-        asyncio.run(BubblewrapMaker(LocalOptions()).probe())
-    except SandboxError as error:
-        return str(error)
-    return ""
+    async def look() -> str:
+        maker = BubblewrapMaker(LocalOptions())
+        try:
+            await maker.probe()
+        except SandboxError as error:
+            return str(error)
+        finally:
+            await maker.aclose()
+        return ""
+
+    return asyncio.run(look())
 
 
 _MISSING = {"bubblewrap": _missing_bubblewrap(), "none": ""}

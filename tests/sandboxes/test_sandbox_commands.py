@@ -12,7 +12,7 @@ import pytest
 from runner.records.failure import SandboxError
 from runner.sandboxes.local_maker import LocalOptions
 from runner.sandboxes.sandbox import Command, Sandbox
-from tests.sandboxes.conftest import opened, play, sh
+from tests.sandboxes.conftest import needs_groups, opened, play, sh
 
 
 def test_streams_code_and_folder(kind: str) -> None:
@@ -226,3 +226,19 @@ def test_the_sandbox_that_is_gone_is_lost(kind: str) -> None:
                 os.rename(f"{sandbox.place.folder}.away", sandbox.place.folder)
 
     asyncio.run(main())
+
+
+@needs_groups
+def test_a_daemon_that_has_lost_its_mark_is_found_in_its_group() -> None:
+    async def work(sandbox: Sandbox) -> None:
+        loop = "while :; do echo x >> alive; sleep 0.02; done"
+        lost = f"os.execve('/bin/sh', ['sh', '-c', {loop!r}], {{'PATH': '/bin'}})"
+        code = _DAEMON.format(streams=lost, end="time.sleep(0.3)")
+        await sandbox.put("daemon.py", code.encode())
+        assert (await sandbox.exec(Command(["python3", "daemon.py"]))).code == 0
+        await asyncio.sleep(0.1)
+        before = len(await sandbox.get("alive"))
+        await asyncio.sleep(0.2)
+        assert len(await sandbox.get("alive")) == before > 0
+
+    play("none", work)

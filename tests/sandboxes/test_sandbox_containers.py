@@ -105,6 +105,7 @@ def test_limits_hold(tmp_path: Path) -> None:
         assert b"all" not in (await sh(box, bomb, timeout=2)).stdout
         while (await sh(box, "echo alive")).stdout != b"alive\n":  # until they end: a command of its own, no loss
             await asyncio.sleep(0.5)
+        await asyncio.sleep(3)
         assert (await sh(box, "cat /data/seen; touch /data/x")).code != 0
         assert (await sh(box, "grep -c : /proc/net/dev")).stdout == b"1\n"
         status = (await sh(box, "grep -E 'CapEff|NoNewPrivs' /proc/self/status")).stdout.split()
@@ -167,7 +168,7 @@ def test_a_dead_container_is_lost() -> None:
     async def work(box: ContainerSandbox) -> None:
         running = asyncio.create_task(sh(box, "sleep 30"))
         await asyncio.sleep(1.0)
-        subprocess.run([PROGRAM, "rm", "-f", "-t", "0", box.name], capture_output=True, check=True)
+        subprocess.run([PROGRAM, "rm", "-f", box.name], capture_output=True, check=True)
         started = time.monotonic()
         for use in (running, sh(box, "true"), box.get("a")):
             with pytest.raises(SandboxError) as caught:
@@ -189,8 +190,18 @@ def test_what_cannot_be_had() -> None:
 
 
 def test_containers_of_a_dead_run_are_removed() -> None:
-    subprocess.run([PROGRAM, "run", "-d", "--network", "none", "--label", f"{LABEL}=00000000-1-1-1", IMAGE, "/bin/sleep", "100"],
-                   check=True, capture_output=True)  # fmt: skip
+    words = [
+        "--stop-timeout",
+        "0",
+        "--network",
+        "none",
+        "--label",
+        f"{LABEL}=00000000-1-1-1",
+        IMAGE,
+        "/bin/sleep",
+        "100",
+    ]
+    subprocess.run([PROGRAM, "run", "-d", *words], check=True, capture_output=True)
     assert _of_ours()
 
     async def work(box: ContainerSandbox) -> None:

@@ -30,9 +30,9 @@ def python(sandbox: LocalSandbox, code: str, **more: float) -> asyncio.Task[Ran]
 @needs_groups
 def test_a_fork_bomb_is_stopped_and_hurts_nobody_after() -> None:
     async def work(sandbox: LocalSandbox) -> None:
-        bomb = "import os\nn = 0\ntry:\n while True:\n  os.fork() or os._exit(0) if n > 10**6 else os.fork(); n += 1\n"
-        ran = await python(sandbox, bomb + "except OSError as e: print(e.errno, flush=True); import time; time.sleep(30)",
-                           timeout=2.0)  # fmt: skip
+        bomb = "import os\ntry:\n while True: os.fork()\n"
+        bomb += "except OSError as e: print(e.errno, flush=True); import time; time.sleep(30)"
+        ran = await python(sandbox, bomb, timeout=2.0)
         assert ran.timed_out and b"11" in ran.stdout  # EAGAIN
         assert (await sh(sandbox, "echo alive")).stdout == b"alive\n"
         group = sandbox.place.group
@@ -90,7 +90,9 @@ def test_memory_in_files_of_memory_counts() -> None:
 @needs_groups
 def test_processors_are_shared_out() -> None:
     async def work(sandbox: LocalSandbox) -> None:
-        code = "import time, os\nend = time.monotonic() + 1.0\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+        code = (
+            "import time\nend = time.monotonic() + 1.0\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+        )
         ran = await python(sandbox, code)
         assert float(ran.stdout) < 0.55
 
@@ -335,6 +337,7 @@ def test_what_it_leaves_is_removed_whatever_its_rights() -> None:
     async def work(sandbox: LocalSandbox) -> None:
         folders.append(sandbox.place.folder)
         await sh(sandbox, "mkdir -p a/b/c; echo x > a/b/c/f; chmod 000 a/b/c/f a/b/c a/b; mkfifo p; ln -s / l")
+        await python(sandbox, "import os\nfor _ in range(1200): os.mkdir('d'); os.chdir('d')")
 
     play("bubblewrap", work)
     assert not folders[0].exists()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runner.serve.dialects.single_sample import SingleSample
 from runner.serve.json_text import LARGE, loads
 
 
@@ -33,11 +34,11 @@ def test_a_large_body_is_read_as_a_small_one(value: Any) -> None:
 def test_others_are_answered_while_a_large_start_is_read(stage: Any) -> None:
     async def test() -> None:
         controller = await stage.controller()
-        metadata = large(24 * 2**20)
+        metadata = large(12 * 2**20)
         async with stage.serving(serve='max_metadata = "64MiB"') as server:
             path, body = controller.start_of("r", metadata=metadata)
             raw = json.dumps(body).encode()
-            assert len(raw) > 20 * 2**20
+            assert len(raw) > 8 * 2**20
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             head = f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(raw)}\r\n\r\n"
             writer.write(head.encode() + raw)
@@ -50,8 +51,10 @@ def test_others_are_answered_while_a_large_start_is_read(stage: Any) -> None:
                 slowest = max(slowest, time.perf_counter() - began)
             assert b" 202 " in (await answer).split(b"\r\n")[0]
             writer.close()
-            # Read on the loop, it would be held up for the better part of a second.
-            assert slowest < 0.25, slowest
+            began = time.perf_counter()
+            SingleSample().parse(json.loads(raw), "")
+            # Read on the loop, it holds that up for as long as it takes, however busy the machine is.
+            assert slowest < 0.6 * (time.perf_counter() - began), slowest
             await server.quiet(20)
             assert controller.told("r")[-1] == ("grader", "success", 1.0)
 

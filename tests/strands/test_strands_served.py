@@ -59,6 +59,12 @@ AGENTS = '''
         """Ask again."""
         return "again"
 
+    class ThroughLiteLLM(AgentWorkflow):
+        async def run(self, ctx):
+            model = OsmosisRolloutModel(through_litellm=True)
+            made = OsmosisStrandsAgent(name="a", model=model, messages=ctx.prompt, callback_handler=None)
+            await made.invoke_async()
+
     def plain():
         return Agent(model=OsmosisRolloutModel(), callback_handler=None)
 
@@ -136,6 +142,15 @@ def test_graders_know_the_sample_by_that_name(project: Any) -> None:
     asks = project.says(None, ("again", "{}"))
     limited = project.play(f"{toml}[limits]\nturns = 1\n", asks, workflow='agent = "./agents.py:Calls"')
     assert (limited.stop_reason, limited.reward) == ("max_turns", 1.0)
+
+
+# litellm rebuilds its pydantic models at the first call, and pydantic says what it thinks of them.
+@pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict class:UserWarning", "ignore::DeprecationWarning:litellm")
+def test_litellms_own_way_in_every_dialect(stage: Any, wire: Any) -> None:
+    """Nothing of its calls is recorded but that they were made: without that, a controller would miss the sample."""
+    histories = play(stage, wire, "ThroughLiteLLM")
+    assert [(each.verdict.status, each.verdict.reward, each.chats) for each in histories] == [("success", 1.0, 1)] * 3
+    assert {headers["x-sample-id"] for history in histories for headers in history.headers} == {"main"}
 
 
 @pytest.mark.filterwarnings("ignore:Agent.structured_output")

@@ -1,4 +1,4 @@
-"""Tools of Strands: time limits for those that an agent runs by itself, and what one of the file is told of its call."""
+"""Tools of Strands: time limits of those that an agent runs by itself, and what one of the file knows of its call."""
 
 from __future__ import annotations
 

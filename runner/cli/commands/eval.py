@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from runner.cli.baseline import baseline_options, compared, one_of, write_report
 from runner.cli.console import Console, console
 from runner.cli.debug_log import logging_all
-from runner.cli.exit import Exit
+from runner.cli.exit import CommandError, Exit
 from runner.cli.open_files import allow_open_files
 from runner.cli.options import json_option
 from runner.cli.run_options import Asked, run_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runner.batch.compare import Comparison
     from runner.batch.options import RunOptions, RunResult
     from runner.build.plan import Plan
+    from runner.tools.tool import Ask
 
 
 @click.command("eval")
@@ -32,11 +37,21 @@ if TYPE_CHECKING:
               help="Record every model call, for `provider = \"replay\"`.")  # fmt: skip
 @click.option("--log", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write the events of each rollout to a file of its own in DIR.")  # fmt: skip
+@click.option("--tools", "mode", type=click.Choice(["live", "record", "replay"]), default="live", show_default=True,
+              help="Call the tools; or call them and record what they answer; or give what was recorded.")  # fmt: skip
+@click.option("--cassette", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="What it records to and replays from. Default: cassettes/NAME.jsonl by the file.")  # fmt: skip
+@click.option(
+    "--ask", is_flag=True, help="Ask at the terminal about calls that `approve` wants somebody's consent for."
+)
 @click.option("--debug", is_flag=True, help="Log on stderr what your code and the libraries log, at every level.")
 @json_option
 def command(
     record: Path | None,
     log: Path | None,
+    mode: Literal["live", "record", "replay"],
+    cassette: Path | None,
+    ask: bool,
     report: Path | None,
     debug: bool,
     as_json: bool,
@@ -53,15 +68,27 @@ def command(
     words = Asked(**asked, baseline=(baseline_model, baseline_base_url, baseline_api_key))
     report = words.report(report)
     with logging_all(debug):
-        return _command(words, report, record, log, as_json)
+        options = partial(words.options, record=record, log=log, tape=(mode, cassette), ask=asking(ask))
+        return _command(words, report, options, as_json)
 
 
-def _command(words: Asked, report: Path | None, record: Path | None, log: Path | None, as_json: bool) -> int:
+def asking(wanted: bool) -> Ask | None:
+    """Who consents to tool calls: the person at the terminal, if that is wanted. Raises `CommandError` without one."""
+    if not wanted:
+        return None
+    if not sys.stdin.isatty():
+        raise CommandError("`--ask` asks at the terminal, and standard input is none", "leave it out: calls are denied")
+    from runner.cli.consent import Consent
+
+    return Consent(console())
+
+
+def _command(words: Asked, report: Path | None, options: Callable[[str], RunOptions], as_json: bool) -> int:
     shell, results = console(), []
     baseline, plans = words.baseline_plan(), []
     for cell, plan in words.plans():
         plans.append(plan)
-        results.append(_played(plan, words.options(cell, record, log), shell, as_json))
+        results.append(_played(plan, options(cell), shell, as_json))
         if results[-1].interrupted:
             break
     codes = [result.exit_code for result in results]
@@ -113,7 +140,7 @@ def _evaluate(plan: Plan, options: RunOptions, shell: Console, as_json: bool) ->
     from runner.cli.interrupt import interruptible
     from runner.cli.progress import watcher
 
-    view = watcher(shell, silent=as_json)
+    view = watcher(shell, silent=as_json or options.ask is not None)
 
     async def main() -> RunResult:
         control = Control()

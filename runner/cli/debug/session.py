@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from runner.batch.transcript import safe
 from runner.build.live import Live
+from runner.cli.consent import is_yes, question_text
 from runner.cli.console import Console
 from runner.cli.debug.clock import PausingClock
 from runner.cli.debug.guide import Leave, Person
@@ -18,6 +19,7 @@ from runner.records.rollout import Outcome, RolloutRequest
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stepping import Stepping
 from runner.runtime.stop import Stop, current_stop
+from runner.tools.tool import Question
 
 
 class NoSuchRow(Exception):
@@ -55,9 +57,15 @@ class Session:
         self._live = live
         self._console = console
         self._clock = clock
+        live.ask = self._consents
         self._as_json = as_json
         self._keys = Keys(console)
         self._screen = Screen(console)
+
+    async def _consents(self, question: Question) -> bool:
+        with self._clock.stopped():
+            typed = self._keys.ask(question_text(self._console, question))
+        return typed is not None and is_yes(typed.key)
 
     async def run(self, row: Row, attempt: int) -> None:
         """Play from `row` on, until the person leaves. Raises KeyboardInterrupt on Ctrl-C."""

@@ -112,19 +112,23 @@ class Crew:
 
     async def keep(self) -> None:
         """Show that this worker lives, and look after what a lost word would leave waiting; until cancelled."""
+        await asyncio.gather(self._live(), self._heed())
+
+    async def _live(self) -> None:
         assert self._slots is not None
         while True:
             self._board.beat(self.worker)
-            await self._heed()
             self._slots.pump()
             await asyncio.sleep(TELL_WAIT)
 
     async def _heed(self) -> None:
         """Stop what a sibling has written down as cancelled while this worker did not answer, or was not there."""
-        try:
-            await self._engine.cancel_attempts(await self._outbox.to_cancel())
-        except StoreError as error:
-            log.warning("whether siblings have cancelled anything is not known: %s", error)
+        while True:
+            try:
+                await self._engine.cancel_attempts(await self._outbox.to_cancel())
+            except StoreError as error:
+                log.warning("whether siblings have cancelled anything is not known: %s", error)
+            await asyncio.sleep(TELL_WAIT)
 
     async def aclose(self) -> None:
         """This worker ends."""

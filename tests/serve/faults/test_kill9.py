@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 FLAKY = {"callback-500": 0.3, "callback-stall": 0.1, "ack-drop": 0.05, "start-duplicate": 0.1, "start-again": 0.1}
-QUICK = {"serve__callbacks__timeout": "2s", "serve__callbacks__base_wait": "50ms",
+QUICK = {"serve__callbacks__timeout": "1s", "serve__callbacks__base_wait": "50ms",
          "serve__callbacks__max_wait": "300ms", "serve__callbacks__concurrency": 256}  # fmt: skip
-"""A server whose clock runs faster: what comes again does so within the test. Two seconds are long enough for an
+"""A server whose clock runs faster: what comes again does so within the test. A second is long enough for an
 acknowledgement to be read in on a busy machine; one that is not would rightly be asked for again."""
 
 
 @pytest.mark.parametrize(("workers", "on_restart", "rollouts"), [(1, "run", 1000), (2, "run", 1000), (1, "fail", 400)])
 def test_every_rollout_gets_one_verdict(simulate: Any, workers: int, on_restart: str, rollouts: int) -> None:
     faults = [word for name, chance in FLAKY.items() for word in ("--fault", f"{name}={chance}")]
-    words = ("--rollouts", str(rollouts), "--concurrency", "256", "--kill-after", "1", "--stall", "3", *faults)
+    words = ("--rollouts", str(rollouts), "--concurrency", "256", "--kill-after", "1", "--stall", "1.5", *faults)
     facts = simulate(*words, serve__workers=workers, serve__on_restart=on_restart, **QUICK)
     assert facts["violations"] == [] and facts["exit_code"] == 0
     assert facts["rollouts"] == {"posted": rollouts, "accepted": rollouts, "verdicts": rollouts, "cancelled": 0,
