@@ -32,16 +32,14 @@ class TrajectoryFile:
 
     def add(self, step: TrajectoryStep) -> None:
         """Write the next step."""
-        line = encode(step.to_dict())
-        self._write({"type": "step", "index": len(self._written), "step": step.to_dict()})
-        self._written.append(line)
+        self._write_step(len(self._written), step)
+        self._written.append(encode(step.to_dict()))
 
     def end(self, trajectory: Trajectory) -> None:
         """Write what changed since, and how it ended; close the file."""
         for index, step in enumerate(trajectory.steps):
-            line = encode(step.to_dict())
-            if index >= len(self._written) or self._written[index] != line:
-                self._write({"type": "step", "index": index, "step": step.to_dict()})
+            if index >= len(self._written) or self._written[index] != encode(step.to_dict()):
+                self._write_step(index, step)
         rest = {key: value for key, value in trajectory.to_dict().items() if key not in ("schema", "steps")}
         self._write({"type": "end", "steps": len(trajectory.steps), **rest})
         self.close()
@@ -51,6 +49,9 @@ class TrajectoryFile:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+    def _write_step(self, index: int, step: TrajectoryStep) -> None:
+        self._write({"type": "step", "index": index, "step": step.to_dict()})
 
     def _write(self, record: Mapping[str, Any]) -> None:
         left = memoryview(encode(record))
@@ -112,7 +113,7 @@ def load_trajectory(path: str | Path) -> Trajectory:
     facts = {key: value for key, value in (end or head).items() if key not in ("type", "schema", "steps", "repaired")}
     if end is None:
         facts["metadata"] = {**(facts.get("metadata") or {}), "status": UNFINISHED, "stop_reason": UNFINISHED}
-    return Trajectory.from_dict({**facts, "steps": [_whole(steps[index]) for index in sorted(steps)]})
+    return Trajectory.from_dict({**facts, "steps": [steps[index] for index in sorted(steps)]})
 
 
 def _read(line: bytes, path: Path, number: int) -> dict[str, Any]:
@@ -123,7 +124,3 @@ def _read(line: bytes, path: Path, number: int) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"{path}:{number}: is not a record")
     return record
-
-
-def _whole(step: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in step.items() if key != "repaired"}

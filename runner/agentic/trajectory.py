@@ -98,7 +98,7 @@ class Trajectory:
     def __post_init__(self) -> None:
         self._hears: Callable[[TrajectoryStep], None] | None = None
         begun = _begun.get()
-        if begun is not None:
+        if begun is not None and not self.steps:
             begun(self)
 
     def add_step(self, step: TrajectoryStep) -> None:

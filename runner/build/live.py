@@ -11,11 +11,11 @@ from runner.models.model import Model
 from runner.records.completion import Caller, Completion, Sampling
 from runner.records.failure import JudgeUnavailable, ModelError
 from runner.records.message import Message
-from runner.sandboxes.pool import SandboxPool
 from runner.tools.tool import Ask
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
+    from runner.sandboxes.pool import SandboxPool
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from runner.records.failure import ConfigFailure, SandboxError
 from runner.records.limits import Limits
 from runner.records.message import Message
 from runner.records.rollout import RolloutRequest
-from runner.sandboxes.pool import SandboxPool
 from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
@@ -47,6 +46,7 @@ from runner.workflows.loop.shape import offered_beside
 
 if TYPE_CHECKING:
     from runner.models.recording import Recording
+    from runner.sandboxes.pool import SandboxPool
 
 
 @dataclass(frozen=True)

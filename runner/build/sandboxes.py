@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from runner.build.site import Site
 from runner.build.templates import compile_key
 from runner.config.model import EnvName
 from runner.config.sandboxes import SandboxSection
 from runner.diag.diagnostic import Path as KeyPath
-from runner.sandboxes.inside import Mount
-from runner.sandboxes.limits import Limits
-from runner.sandboxes.pool import SandboxPool
-from runner.sandboxes.preparation import Copy, Preparation
+from runner.sandboxes.asked import Limits, Mount
 from runner.sandboxes.sandbox import SandboxMaker
 from runner.templates.template import Template, TemplateError
 
+if TYPE_CHECKING:
+    from runner.sandboxes.pool import SandboxPool
+
 MakeMaker: TypeAlias = Callable[[], SandboxMaker]
+Source: TypeAlias = Callable[[Mapping[str, Any]], Path]
+"""The path on this machine for a row. Raises `ValueError` for a row that has none."""
 
 _NAMES = {"rollout": ("row",), "run": ()}
 
@@ -35,13 +37,18 @@ class SandboxPart:
     most: int | None
     warm: int
     scope: Literal["rollout", "run"]
-    preparation: Preparation
+    copies: Sequence[tuple[Source, str]]
+    setup: Sequence[str]
+    setup_time: float
 
     def pool(self) -> SandboxPool:
         """A pool of its own for one opening of the plan."""
-        return SandboxPool(
-            self.name, self.make(), most=self.most, warm=self.warm, scope=self.scope, prepare=self.preparation
-        )
+        from runner.sandboxes.pool import SandboxPool  # asyncio and tarfile: 40 ms that only a run pays
+        from runner.sandboxes.preparation import Copy, Preparation
+
+        copies = [Copy(source, target) for source, target in self.copies]
+        prepare = Preparation(copies, self.setup, self.setup_time)
+        return SandboxPool(self.name, self.make(), most=self.most, warm=self.warm, scope=self.scope, prepare=prepare)
 
 
 def build_sandboxes(site: Site) -> list[SandboxPart]:
@@ -56,8 +63,8 @@ def _build(site: Site, name: str, section: SandboxSection) -> SandboxPart | None
     maker = _maker(site, section, path)
     if copies is None or maker is None:
         return None
-    preparation = Preparation(copies, section.setup, section.setup_time)
-    return SandboxPart(name, maker, section.most, section.warm, section.scope, preparation)
+    how = section.most, section.warm, section.scope
+    return SandboxPart(name, maker, *how, copies, section.setup, section.setup_time)
 
 
 def _maker(site: Site, section: SandboxSection, path: KeyPath) -> MakeMaker | None:
@@ -154,18 +161,18 @@ def folder_of(site: Site, path: KeyPath) -> Path:
     return site.config.folder if site.config.is_made else site.origins.folder(path)
 
 
-def _copies(site: Site, section: SandboxSection, path: KeyPath) -> list[Copy] | None:
+def _copies(site: Site, section: SandboxSection, path: KeyPath) -> list[tuple[Source, str]] | None:
     made = []
     for host, target in section.copy_in.items():
         key = (*path, "copy", host)
         template = compile_key(site, host, key, _NAMES[section.scope])
         if template is None:
             return None
-        made.append(Copy(_source(folder_of(site, key), template), target))
+        made.append((_source(folder_of(site, key), template), target))
     return made
 
 
-def _source(folder: Path, template: Template) -> Callable[[Mapping[str, Any]], Path]:
+def _source(folder: Path, template: Template) -> Source:
     """The path that a template makes for a row. What the row says may name what lies below, never lead out of it."""
     fixed = re.split(r"\{[{%#]", template.text, maxsplit=1)[0]
     base = folder / Path(fixed.rpartition("/")[0] + "/" if "/" in fixed else "").expanduser()

@@ -39,6 +39,7 @@ def _score() -> dict[str, Any]:
         "failure": {"$ref": "#/$defs/failure"},
         "details": {"type": "object"},
         "seconds": {"type": "number", "minimum": 0},
+        "removed": {"const": True, "description": "The grader said that the sample is not to be counted."},
     }
     return _table(properties, "value", "reason", description="What one grader said.")
 

@@ -62,7 +62,7 @@ class PythonGrader(Grader):
         else:
             self._call = call_of(target, self.config, self._name)
 
-    async def grade(self, ctx: GraderContext) -> Score:
+    async def grade(self, ctx: GraderContext) -> Score | None:
         # What a grader does to the messages it was shown must not reach the record of the rollout.
         ctx.messages = deepcopy(ctx.messages)
         ctx.sample.messages = ctx.messages
@@ -78,6 +78,8 @@ class PythonGrader(Grader):
         except (Exception, SystemExit) as error:
             text = f"{self._name} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
             raise GraderError(text, where=user_frame(error)) from error
+        if returned is None and ctx.sample.reward is None and ctx.sample.remove_sample:
+            return None  # taken out: it needs no reward
         score = score_of(returned, ctx.sample.reward, self._name)
         return replace(score, details={**score.details, **json_safe(ctx.artifacts)}) if ctx.artifacts else score
 

@@ -45,16 +45,22 @@ class RolloutRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """What one grader said. `value` is None when it could not speak; then `failure` says why."""
+    """What one grader said. `value` is None when it could not speak; then `failure` says why.
+
+    `removed`: it said that the sample is not to be counted or trained on; then there may be no value and no failure.
+    """
 
     value: float | None
     reason: str = ""
     failure: Failure | None = None
     details: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     seconds: float = 0.0
+    removed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {"value": self.value, "reason": self.reason}
+        if self.removed:
+            record["removed"] = True
         if self.failure is not None:
             record["failure"] = self.failure.to_json()
         if self.details:

@@ -23,6 +23,8 @@ from runner.runtime.resources import open_resources
 from runner.runtime.sandboxes import fresh_sandboxes
 
 _GRADER = boundary("grader", "grader_error")
+REMOVED = "removed"
+"""The stop reason of a rollout that a grader took out: it is not counted, and nobody trains on it."""
 _NOTHING: Mapping[str, ScoreRecord] = MappingProxyType({})
 
 
@@ -139,15 +141,20 @@ async def _ask(part: GraderPart, ctx: GraderContext, bill: Bill) -> ScoreRecord:
     started = monotonic()
     try:
         score = await _score(part, ctx)
+        removed = ctx.sample.remove_sample
         if bill.unanswered is not None:
             raise bill.unanswered  # swallowed by the grader: what it made up instead is no score
     except Exception as error:
         failure = failure_of(error, "grader", "grader_error")
         return ScoreRecord(None, failure.message, failure, seconds=monotonic() - started)
-    return ScoreRecord(score.value, score.reason, details=score.details, seconds=monotonic() - started)
+    seconds = monotonic() - started
+    if score is None:
+        return ScoreRecord(None, "the grader removed the sample", seconds=seconds, removed=True)
+    return ScoreRecord(score.value, score.reason, details=score.details, seconds=seconds, removed=removed)
 
 
-async def _score(part: GraderPart, ctx: GraderContext) -> Score:
+async def _score(part: GraderPart, ctx: GraderContext) -> Score | None:
+    """The grader's score; None from one that removed the sample and gave it no reward."""
     if part.timeout is None:
         return await _grade(part, ctx)
     try:
@@ -158,14 +165,16 @@ async def _score(part: GraderPart, ctx: GraderContext) -> Score:
         raise GraderError(f"grader {part.name!r} cancelled its own task: to give up, raise an error") from None
 
 
-async def _grade(part: GraderPart, ctx: GraderContext) -> Score:
+async def _grade(part: GraderPart, ctx: GraderContext) -> Score | None:
     with _GRADER:
         return _as_score(part.name, await part.grader.grade(ctx), ctx)
 
 
-def _as_score(name: str, given: Score | float | None, ctx: GraderContext) -> Score:
+def _as_score(name: str, given: Score | float | None, ctx: GraderContext) -> Score | None:
     if given is None:
         given = ctx.sample.reward
+    if given is None and ctx.sample.remove_sample:
+        return None
     if given is None:
         raise GraderError(
             f"grader {name!r} gave no score: return a number, or call `ctx.set_reward(...)`", kind="grader_silent"
@@ -187,13 +196,15 @@ def _judged(
     if own is not None and not live.plan.graders:
         values = {AGENT_REWARD: own}
     made = combine(values, live.plan.reward, live.plan.required)
-    failure = None if made.reward is not None else _why_none(scores, made.missing)
-    status: Status = "scored" if failure is None else "ungraded"
+    removed = any(record.removed for record in scores.values())
+    failed = any(scores[name].failure is not None for name in made.missing if name in scores)
+    failure = None if made.reward is not None or (removed and not failed) else _why_none(scores, made.missing)
+    status: Status = "scored" if failure is None and not removed else "ungraded"
     return Outcome(
         outcome.request,
         status,
-        outcome.ended if failure is None else failure.kind,
-        made.reward,
+        failure.kind if failure is not None else REMOVED if removed else outcome.ended,
+        None if removed else made.reward,
         scores,
         failure,
         outcome.sample,

@@ -21,8 +21,9 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from runner.records.failure import SandboxError
-from runner.sandboxes.inside import Inside, Mount
-from runner.sandboxes.limits import DEFAULT_PIDS, Group, joining
+from runner.sandboxes.asked import DEFAULT_PIDS, Mount
+from runner.sandboxes.inside import Inside
+from runner.sandboxes.limits import Group, joining
 from runner.sandboxes.local import Launch, LocalSandbox, Place
 from runner.sandboxes.local_maker import LocalMaker, LocalOptions
 from runner.sandboxes.none import PATH

@@ -16,10 +16,9 @@ from itertools import count
 from typing import Any, Literal
 
 from runner.records.failure import SandboxError
+from runner.sandboxes.asked import NO_LIMITS, Limits, Mount
 from runner.sandboxes.capture import Capture
 from runner.sandboxes.client import Client, variables
-from runner.sandboxes.inside import Mount
-from runner.sandboxes.limits import NO_LIMITS, Limits
 from runner.sandboxes.owner import MARK
 from runner.sandboxes.process import Process, exit_code
 from runner.sandboxes.running import ProcessRunning

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from runner.records.failure import SandboxError
+from runner.sandboxes.asked import DEFAULT_MEMORY, DEFAULT_PIDS
 from runner.sandboxes.client import Client, said_by, variables
 from runner.sandboxes.container import ContainerOptions, ContainerSandbox
-from runner.sandboxes.limits import DEFAULT_MEMORY, DEFAULT_PIDS
 from runner.sandboxes.owner import is_dead, owner_key
 from runner.sandboxes.sandbox import Command
 

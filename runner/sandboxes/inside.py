@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from runner.sandboxes.asked import Mount
 from runner.sandboxes.sandbox import Entry
 
 MAX_FILE = 256 << 20
@@ -25,14 +26,6 @@ MAX_FILE = 256 << 20
 _LINKS = 40
 _O_PATH = getattr(os, "O_PATH", 0)
 _FOLDER = _O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A folder or file of the host that is seen inside."""
-
-    host: Path
-    writable: bool = True
 
 
 @dataclass(slots=True)

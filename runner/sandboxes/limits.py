@@ -11,27 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.sandboxes.asked import DEFAULT_MEMORY, DEFAULT_PIDS, Limits
 from runner.sandboxes.owner import is_dead, owner_key
-
-DEFAULT_MEMORY = 2 << 30
-DEFAULT_PIDS = 256
 
 _PREFIX = "osmosis-run-"
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD = 100_000
 _JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`memory` is in bytes, `cpus` in processors, `pids` in processes and threads; None for the default."""
-
-    memory: int | None = None
-    cpus: float | None = None
-    pids: int | None = None
-
-
-NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from runner.records.failure import SandboxError
-from runner.sandboxes.inside import Mount
-from runner.sandboxes.limits import NO_HIERARCHY, NO_LIMITS, Group, Hierarchy, Limits, find_hierarchy, reap_groups
+from runner.sandboxes.asked import NO_LIMITS, Limits, Mount
+from runner.sandboxes.limits import NO_HIERARCHY, Group, Hierarchy, find_hierarchy, reap_groups
 from runner.sandboxes.local import LocalSandbox, Place
 from runner.sandboxes.owner import leave_folder, owned_folder, reap_folders
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 
-from runner.sandboxes.inside import Inside, Mount
+from runner.sandboxes.asked import Mount
+from runner.sandboxes.inside import Inside
 from runner.sandboxes.limits import Group, joining
 from runner.sandboxes.local import Launch, LocalSandbox, Place
 from runner.sandboxes.local_maker import LocalMaker, LocalOptions

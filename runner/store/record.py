@@ -114,6 +114,7 @@ def _score(score: Mapping[str, Any]) -> ScoreRecord:
         failure=_failure(score.get("failure")),
         details=score.get("details", {}),
         seconds=score.get("seconds", 0.0),
+        removed=score.get("removed", False),
     )
 
 

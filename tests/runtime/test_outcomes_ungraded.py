@@ -63,6 +63,17 @@ GRADERS = """
         time.sleep(0.25)
         return 1.0
 
+    async def removes(ctx):
+        ctx.sample.remove_sample = True
+
+    async def removes_with_a_reward(ctx):
+        ctx.sample.remove_sample = True
+        ctx.set_reward(0.5)
+
+    async def removes_and_breaks(ctx):
+        ctx.sample.remove_sample = True
+        raise ValueError("broken")
+
     async def asks(ctx):
         await ctx.roles["judge"]([{"role": "user", "content": "well?"}])
         return 1.0
@@ -119,6 +130,19 @@ def test_a_grader_that_cannot_speak(graders: Any, name: str, kind: str, said: st
     assert said in outcome.failure.message
     assert outcome.scores["mine"].value is None
     assert outcome.scores["mine"].failure == outcome.failure
+
+
+@pytest.mark.parametrize(("name", "value"), [("removes", None), ("removes_with_a_reward", 0.5)])
+def test_a_grader_may_take_a_sample_out(graders: Any, name: str, value: float | None) -> None:
+    outcome = graders.play(python(name))
+    assert (outcome.status, outcome.stop_reason, outcome.reward, outcome.failure) == ("ungraded", "removed", None, None)
+    assert (outcome.scores["mine"].value, outcome.scores["mine"].removed) == (value, True)
+    assert outcome.scores["mine"].to_json()["removed"] is True
+
+
+def test_a_grader_that_breaks_has_failed_whatever_it_wanted_to_remove(graders: Any) -> None:
+    outcome = graders.play(python("removes_and_breaks"))
+    assert (outcome.stop_reason, outcome.failure.kind) == ("grader_error", "grader_error")
 
 
 def test_the_place_in_the_users_file_is_named(graders: Any) -> None:

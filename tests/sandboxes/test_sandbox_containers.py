@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from runner.records.failure import SandboxError
+from runner.sandboxes.asked import Limits, Mount
 from runner.sandboxes.container import ContainerOptions, ContainerSandbox
 from runner.sandboxes.containers import LABEL, ContainerMaker
-from runner.sandboxes.inside import Mount
-from runner.sandboxes.limits import Limits
 from runner.sandboxes.preparation import copy_in
 from runner.sandboxes.sandbox import Command, Entry
 from tests.sandboxes.conftest import sh

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from runner.records.failure import SandboxError
-from runner.sandboxes.inside import Mount
-from runner.sandboxes.limits import Limits
+from runner.sandboxes.asked import Limits, Mount
 from runner.sandboxes.local import LocalSandbox
 from runner.sandboxes.local_maker import LocalOptions
 from runner.sandboxes.sandbox import Command, Ran

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runner.records.completion import Usage
 from runner.records.failure import Failure
-from runner.records.rollout import Outcome, RolloutRequest, Sample
+from runner.records.rollout import Outcome, RolloutRequest, Sample, ScoreRecord
 from runner.serve.dialects.agent_loop import AgentLoop
 from runner.serve.dialects.category import MAX_TEXT, category_of
 from runner.serve.dialects.dialect import Dialect
@@ -304,6 +304,20 @@ def test_a_limit_that_leaves_ungraded_removes_the_sample() -> None:
     body = settled("g2", outcome)  # where even a removed sample needs a reward
     assert body["status"] == "failure" and "Sample solver has no reward after grading" in body["err_message"]
     assert settled("g1", outcome)["finish_reason"] == "max_turns"
+
+
+@pytest.mark.parametrize("value", [None, 0.5])
+def test_a_grader_that_takes_a_sample_out_removes_it(value: float | None) -> None:
+    scores = {"g": ScoreRecord(value, removed=True)}
+    outcome = replace(SCORED, status="ungraded", reward=None, stop_reason="removed", scores=scores)
+    for which in ("g3", "either"):
+        body = settled(which, outcome)
+        assert (body["status"], body["sample"]["remove_sample"], body["sample"]["reward"]) == ("success", True, None)
+    body = settled("g2", outcome)
+    sample = body["samples"]["solver"]
+    wanted = ("success", 0.5) if value is not None else ("failure", None)
+    assert (body["status"], sample["reward"], sample["remove_sample"]) == (*wanted, True)
+    assert value is not None or "the grader removed it" in body["err_message"]
 
 
 @pytest.mark.parametrize(

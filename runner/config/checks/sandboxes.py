@@ -82,7 +82,7 @@ def _there(check: Checking, where: Path, host: str, verb: str) -> None:
     if not found.exists():
         names = [entry.name for entry in found.parent.iterdir()] if found.parent.is_dir() else []
         near = nearest(found.name, names)
-        label = f"did you mean `{FilePath(host).with_name(near)}`?" if near else ""
+        label = f"did you mean `{FilePath(host).with_name(near)}`?" if near else "make it, or name another"
         check.report("missing-path", where, f"there is no `{host}` to {verb}", label, key=True)
 
 

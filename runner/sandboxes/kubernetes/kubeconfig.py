@@ -77,7 +77,9 @@ def find_access(
         return read_kubeconfig([usual], context)
     if env.get("KUBERNETES_SERVICE_HOST") and (account / "token").exists():
         return _in_cluster(env, account)
-    raise _unusable("there is no KUBECONFIG, no ~/.kube/config, and this is no pod with an account: name a `kubeconfig`")
+    raise _unusable(
+        "there is no KUBECONFIG, no ~/.kube/config, and this is no pod with an account: name a `kubeconfig`"
+    )
 
 
 def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> Access:

@@ -53,13 +53,16 @@ class MultiSample(TwoCallbacks):
         if verdict.listed and not outcome.sample.calls:
             why = verdict.message or "No samples after grading: the agent never asked for a completion"
             return Told(FAILURE, listed=False, message=why, category=verdict.category or VALIDATION)
-        if verdict.removed:
-            why = (
-                f"Sample {self._sample} has no reward after grading: it ran into {scrubbed(outcome.stop_reason)[:256]}"
-            )
-            return replace(verdict, status=FAILURE, message=f"{why}, which [limits] on_limit leaves ungraded",
-                           category=VALIDATION)  # fmt: skip
-        return verdict
+        if not verdict.removed:
+            return verdict
+        removing = [score for score in outcome.scores.values() if score.removed]
+        reward = next((score.value for score in removing if score.value is not None), None)
+        if reward is not None:
+            return replace(verdict, reward=reward)
+        ran_into = f"it ran into {scrubbed(outcome.stop_reason)[:256]}, which [limits] on_limit leaves ungraded"
+        why = "the grader removed it and gave it none" if removing else ran_into
+        return replace(verdict, status=FAILURE, message=f"Sample {self._sample} has no reward after grading: {why}",
+                       category=VALIDATION)  # fmt: skip
 
     def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> dict[str, Any]:
         name = sample_name(start, outcome)

@@ -1,0 +1,8 @@
+from dataclasses import dataclass
+
+
+@dataclass
+class Item:
+    name: str
+    price: float
+    count: int
