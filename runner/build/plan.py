@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.build.code import code_facts, recording_facts
 from runner.build.dataset import build_dataset
-from runner.build.live import GraderPart, Live, ResourcePart, Role
-from runner.build.mcp import McpPart, open_servers
+from runner.build.live import GraderPart, Live, ResourcePart
+from runner.build.mcp import McpPart
 from runner.build.models import ModelMaker, RolePart, build_sampling
-from runner.build.opening import Opened
+from runner.build.open_plan import open_plan
 from runner.build.parts import Parts, assemble
 from runner.build.prompts import Prompts
 from runner.build.reward import build_reward, required_names
 from runner.build.sandboxes import SandboxPart
 from runner.build.site import Site
-from runner.build.strands import StrandsMaker
 from runner.build.tests import ScriptedTest
 from runner.build.tools import offered_names
 from runner.build.workflow import WorkflowMaker
@@ -33,20 +31,15 @@ from runner.datasets.open import FileDataset
 from runner.diag.diagnostic import ConfigError, Diagnostic, Report
 from runner.graders.reward import RewardRule
 from runner.graders.worker import Workers
-from runner.models.model import Model, Opens
+from runner.models.model import Model
 from runner.records.completion import Sampling, ToolSpec
-from runner.records.failure import ConfigFailure, SandboxError
+from runner.records.failure import ConfigFailure
 from runner.records.limits import Limits
 from runner.records.message import Message
 from runner.records.rollout import RolloutRequest
-from runner.tools.fault import faulted
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
 from runner.workflows.loop.shape import offered_beside
-
-if TYPE_CHECKING:
-    from runner.models.recording import Recording
-    from runner.sandboxes.pool import SandboxPool
 
 
 @dataclass(frozen=True)
@@ -152,23 +145,8 @@ class Plan:
         server cannot be had ("mcp_unavailable"), `SandboxError` when a kind of sandbox cannot be had here. A resource
         that cannot be closed is a warning in the log: the work is done.
         """
-        if isinstance(self.make_workflow, StrandsMaker):
-            self.make_workflow.open()
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.workers.aclose)
-            recording = _recording(record, stack)
-            policy = await _opened(model or self.require_model()(), recording, stack)
-            roles = {
-                name: Role(await _opened(part.make(), recording, stack), part.sampling)
-                for name, part in self.roles.items()
-            }
-            opened = Opened()
-            stack.push_async_callback(_close, opened)
-            for resource in self.run_resources:
-                await _open(resource, opened)
-            pools, notices = await _open_pools(self.sandboxes, stack)
-            plan = self.with_tools(await open_servers(self.servers, stack)) if self.servers and servers else self
-            yield Live(plan, policy, roles, opened.values, pools, notices)
+        async with open_plan(self, record, model or self.require_model()(), servers=servers) as live:
+            yield live
 
     def with_tools(self, tools: Mapping[str, Tool]) -> Plan:
         """This plan with more tools, by the names that the model sees. Raises `ConfigFailure` for a name it has."""
@@ -189,60 +167,6 @@ class Plan:
         if self.make_model is None:
             raise ConfigError(Report([_no_model()]))
         return self.make_model
-
-
-def _recording(path: Path | None, stack: AsyncExitStack) -> Recording | None:
-    """One recording for the policy and all roles: each call says who asked."""
-    if path is None:
-        return None
-    from runner.models.recording import Recording
-
-    recording = Recording(path)
-    stack.callback(recording.close)
-    return recording
-
-
-async def _opened(model: Model, recording: Recording | None, stack: AsyncExitStack) -> Model:
-    stack.push_async_callback(model.aclose)
-    if isinstance(model, Opens):
-        await model.open()
-    if recording is None:
-        return model
-    from runner.models.recording import RecordingModel
-
-    return RecordingModel(model, recording)
-
-
-async def _open_pools(
-    parts: Sequence[SandboxPart], stack: AsyncExitStack
-) -> tuple[Mapping[str, SandboxPool], Sequence[str]]:
-    """A pool for each section, and what the machine cannot give of what they ask."""
-    pools: dict[str, SandboxPool] = {}
-    notices: list[str] = []
-    for part in parts:
-        pool = pools[part.name] = part.pool()
-        stack.push_async_callback(pool.aclose)
-        try:
-            notices += [f"sandbox `{part.name}`: {said}" for said in await pool.open()]
-        except SandboxError as error:
-            raise SandboxError(f"sandbox {part.name!r}: {error}", kind=error.kind) from error
-    return pools, notices
-
-
-async def _open(part: ResourcePart, opened: Opened) -> None:
-    try:
-        await opened.open(part)
-    except (Exception, SystemExit) as error:
-        failed = faulted(error)
-        text = f"resource {part.name!r} could not be opened: {failed.content}"
-        raise ConfigFailure(text, kind="resource_failed", where=failed.where) from error
-
-
-async def _close(opened: Opened) -> None:
-    for name, error in await opened.close():
-        logging.getLogger(__name__).warning(
-            "resource %r could not be closed: %s: %s", name, type(error).__name__, error
-        )
 
 
 def build(config: RolloutConfig) -> Plan:

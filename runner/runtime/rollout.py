@@ -6,11 +6,10 @@ A failure in one rollout is data, not a crash: it is attributed at one boundary 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from runner.build.live import Live
@@ -19,11 +18,12 @@ from runner.records.event import AgentEnded, Event, Listener, RolloutEnded, Roll
 from runner.records.failure import ControllerError, Failure, LimitReached, RolloutError, WorkflowError
 from runner.records.limits import Limits
 from runner.records.message import Message
-from runner.records.rollout import AGENT_ANSWER, AGENT_REWARD, Outcome, RolloutRequest, Status
+from runner.records.rollout import Outcome, RolloutRequest, Status
 from runner.runtime.alone import DeadlinePassed, SelfCancelled, alone
 from runner.runtime.boundary import Attributed, boundary, failure_of
 from runner.runtime.budget import Budget
 from runner.runtime.driver import RolloutDriver
+from runner.runtime.ended import Ended, read_output
 from runner.runtime.grading import grade_within, settle_limit
 from runner.runtime.recorder import Recorder
 from runner.runtime.resources import open_resources
@@ -35,7 +35,7 @@ from runner.tools.processes import Processes
 from runner.tools.tool import ToolScope
 from runner.workflows.ambient import play
 from runner.workflows.terms import Terms
-from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext, AgentWorkflowOutput
+from runner.workflows.workflow import AgentWorkflow, AgentWorkflowContext
 
 _WORKFLOW = boundary("workflow", "agent_error")
 
@@ -59,17 +59,6 @@ async def run_rollout(
     "cancelled"; any other cancellation is passed on.
     """
     return await _Rollout(live, request, listen, started, graded, stepping).play()
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How the agent stopped, and what it left. `failure`: it gave up."""
-
-    stop_reason: str
-    messages: list[Message] | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    info: Mapping[str, Any] = field(default_factory=dict)
-    failure: Failure | None = None
 
 
 class _Rollout:
@@ -150,11 +139,11 @@ class _Rollout:
         settled = settle_limit(self._live, left)
         return settled or await grade_within(self._live, left, resources, self._limits.grade_time, self._listen)
 
-    async def _act(self, resources: Mapping[str, Any]) -> _Ended:
+    async def _act(self, resources: Mapping[str, Any]) -> Ended:
         async with open_scope(self._live, self._caller, resources, self._tell) as scope:
             return await self._act_in(scope)
 
-    async def _act_in(self, scope: ToolScope) -> _Ended:
+    async def _act_in(self, scope: ToolScope) -> Ended:
         sampling = merge_sampling(self._live.plan.sampling_for(self._request), self._request.sampling)
         parts = self._live, self._caller, sampling, self._budget, scope, self._tell
         driver = RolloutDriver(*parts) if self._stepping is None else self._stepping.driver(*parts)
@@ -175,7 +164,7 @@ class _Rollout:
         finally:
             driver.close()
 
-    async def _run_workflow(self, driver: RolloutDriver, scope: ToolScope) -> _Ended:
+    async def _run_workflow(self, driver: RolloutDriver, scope: ToolScope) -> Ended:
         """How the agent stopped. Whatever it swallowed on the way, a limit or a failure, still counts."""
         try:
             with _WORKFLOW:
@@ -183,13 +172,13 @@ class _Rollout:
                 output = await play(workflow, self._context(workflow, driver, scope))
         except (RolloutError, Attributed) as error:
             return self._stopped_by(error, driver.broken)
-        ended = _read_output(output)
+        ended = read_output(output)
         if driver.broken is not None:
             raise Attributed(driver.broken)
         tripped = self._budget.tripped
-        return ended if tripped is None else _Ended(tripped.kind, ended.messages, ended.metrics, ended.info)
+        return ended if tripped is None else Ended(tripped.kind, ended.messages, ended.metrics, ended.info)
 
-    def _stopped_by(self, error: RolloutError | Attributed, broken: Failure | None) -> _Ended:
+    def _stopped_by(self, error: RolloutError | Attributed, broken: Failure | None) -> Ended:
         """A limit that fired is the reason, unless the infrastructure broke: then there was nothing to limit.
 
         A model that never answered is the cause of whatever the code made of that, a limit run into by asking it
@@ -201,7 +190,7 @@ class _Rollout:
         if broken is not None:
             raise Attributed(replace(broken, detail=broken.detail or failure.detail)) from error
         if self._budget.tripped is not None:
-            return _Ended(self._budget.tripped.kind)
+            return Ended(self._budget.tripped.kind)
         if isinstance(error, LimitReached):
             raise WorkflowError(f"LimitReached was raised by the code itself, no limit fired: {error}") from error
         raise error
@@ -224,12 +213,12 @@ class _Rollout:
         )
 
     def _failed(self, failure: Failure) -> Outcome:
-        return self._outcome("failed", _Ended(failure.kind), failure)
+        return self._outcome("failed", Ended(failure.kind), failure)
 
     def _cancelled(self) -> Outcome:
-        return self._outcome("cancelled", _Ended(reason_to_stop()))
+        return self._outcome("cancelled", Ended(reason_to_stop()))
 
-    def _outcome(self, status: Status, ended: _Ended, failure: Failure | None = None) -> Outcome:
+    def _outcome(self, status: Status, ended: Ended, failure: Failure | None = None) -> Outcome:
         recorder, budget = self._recorder, self._budget
         timing = {
             "started": round(self._started, 3),
@@ -285,46 +274,3 @@ def _own(message: Message) -> Message:
     if all(isinstance(value, str) for value in message.values()):
         return dict(message)
     return deepcopy(message)
-
-
-def _read_output(output: Any) -> _Ended:
-    """What the workflow returned. Raises `WorkflowError` for anything that is not one of the three forms."""
-    if output is None:
-        return _Ended("final_answer")
-    if isinstance(output, AgentWorkflowOutput):
-        return _read_fields(output)
-    if isinstance(output, list):
-        return _Ended("final_answer", _checked(output))
-    raise WorkflowError(
-        f"`run` returned {type(output).__name__}: return AgentWorkflowOutput, a list of messages, or None",
-        kind="bad_return",
-    )
-
-
-def _read_fields(output: AgentWorkflowOutput) -> _Ended:
-    # Checked again: all of it may have been changed in place since it was validated.
-    for name, value in output.metrics.items():
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise WorkflowError(f"metric {name!r} must be a finite number, found {value!r}", kind="bad_return")
-    for name, field_name in ((AGENT_REWARD, "reward"), (AGENT_ANSWER, "answer")):
-        if name in output.info:
-            raise WorkflowError(f"info {name!r} is the runner's own: return it as `{field_name}`", kind="bad_return")
-    messages = None if output.messages is None else _checked(output.messages)
-    if output.error is not None:
-        failure = Failure("workflow", "agent_error", output.error)
-        return _Ended(failure.kind, messages, output.metrics, output.info, failure)
-    info, reward = output.info, output.reward
-    if output.answer is not None:
-        info = {**info, AGENT_ANSWER: output.answer}
-    if reward is not None:
-        if not isinstance(reward, int | float) or not math.isfinite(reward):
-            raise WorkflowError(f"the reward must be a finite number, found {reward!r:.60}", kind="bad_reward")
-        info = {**info, AGENT_REWARD: float(reward)}
-    return _Ended(output.stop_reason or "final_answer", messages, output.metrics, info)
-
-
-def _checked(messages: list[Any]) -> list[Message]:
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise WorkflowError(f"message {index} that `run` returned has no `role`", kind="bad_return")
-    return messages
