@@ -26,7 +26,7 @@ from runner.build.workflow import WorkflowMaker
 from runner.config.config import RolloutConfig
 from runner.config.digest import digest, facts
 from runner.config.limits import LimitsSection
-from runner.datasets.dataset import Row
+from runner.datasets.dataset import DatasetError, Row
 from runner.datasets.open import FileDataset
 from runner.diag.diagnostic import ConfigError, Diagnostic, Report
 from runner.graders.reward import RewardRule
@@ -161,6 +161,13 @@ class Plan:
         """This plan with something around each of its tools."""
         return replace(self, tools={name: wrap(tool) for name, tool in self.tools.items()},
                        toolbox=self.toolbox.with_each(wrap))  # fmt: skip
+
+    def require_dataset(self) -> FileDataset:
+        """The rows to play. Raises `DatasetError` for a plan without any."""
+        if self.dataset is None:
+            cure = "name one on the command line, or set `[dataset] path` in the file"
+            raise DatasetError("there is no dataset", cure)
+        return self.dataset
 
     def require_model(self) -> ModelMaker:
         """What makes the policy. Raises `ConfigError` for a file that names none."""
