@@ -14,8 +14,8 @@ from runner.records.message import ToolCall
 from runner.workflows.parsers.json_calls import calls_in, read_json
 from runner.workflows.parsers.manual import as_json
 from runner.workflows.parsers.parser import Fault, Parsed, WrittenCall
-from runner.workflows.parsers.tagged import observation, read_tagged
-from runner.workflows.parsers.thinking import Found, orphan_close, thinking, walk
+from runner.workflows.parsers.tagged import observation, read_tagged, rendered
+from runner.workflows.parsers.thinking import Found, orphan_close, walk
 
 _TAG = re.compile(r"</?tool_call>", re.I)
 _FENCE = re.compile(r"\s*(?:```[\w-]*\s*)?")
@@ -31,9 +31,7 @@ class Hermes:
         return read_tagged(walk(text, _TAG, _read))
 
     def render(self, parsed: Parsed) -> str:
-        calls = [f"<tool_call>\n{_written(call)}\n</tool_call>" for call in parsed.calls]
-        said = parsed.text if parsed.answer is None else parsed.answer
-        return thinking(parsed.thought) + "\n".join([said, *calls] if said else calls)
+        return rendered(parsed, _written)
 
     def instructions(self, specs: Sequence[ToolSpec]) -> str:
         return f"""# Tools

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from runner.records.message import ToolCall
-from runner.workflows.parsers.parser import Parsed
-from runner.workflows.parsers.thinking import UNFINISHED, Found
+from runner.workflows.parsers.parser import Parsed, WrittenCall
+from runner.workflows.parsers.thinking import UNFINISHED, Found, thinking
 
 
 def read_tagged(found: Found) -> Parsed:
@@ -21,3 +21,10 @@ def read_tagged(found: Found) -> Parsed:
 def observation(answers: Sequence[tuple[ToolCall, str]]) -> str:
     """Each result between `<tool_response>` tags, as the models' own templates have it."""
     return "\n".join(f"<tool_response>\n{content}\n</tool_response>" for _, content in answers)
+
+
+def rendered(parsed: Parsed, written: Callable[[WrittenCall], str]) -> str:
+    """The reply that says this: thought, text, and each call between its tags."""
+    calls = [f"<tool_call>\n{written(call)}\n</tool_call>" for call in parsed.calls]
+    said = parsed.text if parsed.answer is None else parsed.answer
+    return thinking(parsed.thought) + "\n".join([said, *calls] if said else calls)

@@ -16,8 +16,8 @@ from runner.records.completion import ToolSpec
 from runner.records.message import ToolCall
 from runner.workflows.parsers.manual import as_json
 from runner.workflows.parsers.parser import Fault, Parsed, WrittenCall
-from runner.workflows.parsers.tagged import observation, read_tagged
-from runner.workflows.parsers.thinking import Found, orphan_close, thinking, walk
+from runner.workflows.parsers.tagged import observation, read_tagged, rendered
+from runner.workflows.parsers.thinking import Found, orphan_close, walk
 
 _OPENER = re.compile(r"<tool_call>|</tool_call>|</?function(?:=\s*(?P<name>[^>\s]*)\s*)?>", re.I)
 _PARAMETER = re.compile(r"\s*<parameter=\s*([^>\s]+)\s*>", re.I)
@@ -34,9 +34,7 @@ class XmlFunction:
         return read_tagged(walk(text, _OPENER, _read))
 
     def render(self, parsed: Parsed) -> str:
-        calls = [f"<tool_call>\n{_written(call)}\n</tool_call>" for call in parsed.calls]
-        said = parsed.text if parsed.answer is None else parsed.answer
-        return thinking(parsed.thought) + "\n".join([said, *calls] if said else calls)
+        return rendered(parsed, _written)
 
     def instructions(self, specs: Sequence[ToolSpec]) -> str:
         return f"""# Tools
