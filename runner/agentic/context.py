@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from runner.agentic.adapted import rewards
 from runner.agentic.steps import Steps
 from runner.records.completion import Completion, ToolSpec
 from runner.records.failure import LimitReached
@@ -25,6 +26,7 @@ MAX_STEPS = "max_steps"
 class AgentContext(AgentWorkflowContext[Any]):
     """`ctx` with `defaults` for what `[sampling]` leaves open. `steps` is told what happens; None: nobody is.
 
+    Without `takes_rewards` the rewards of tools are left to the agent's own code.
     With `max_steps`, a model that has used up its steps is not asked again: the rollout ends with that stop reason.
     """
 
@@ -36,6 +38,7 @@ class AgentContext(AgentWorkflowContext[Any]):
         max_tokens: int | None = None,
         max_steps: int | None = None,
         steps: Steps | None = None,
+        takes_rewards: bool = True,
     ) -> None:
         self.__dict__.update(ctx.__dict__)
         own = {"temperature": temperature, "max_tokens": max_tokens}
@@ -43,8 +46,18 @@ class AgentContext(AgentWorkflowContext[Any]):
         self._defaults = {key: value for key, value in own.items() if value is not None and getattr(said, key) is None}
         self._max_steps = max_steps
         self._steps = steps
+        self._takes_rewards = takes_rewards
         self._seen = 0
         self._more = 0
+        self._turn = 0
+        self.reward: float | None = None
+        """What tools and interactions have given so far; None while nobody has."""
+
+    def rewarded(self, reward: float) -> None:
+        """The last message of the model is worth so much."""
+        self.reward = (self.reward or 0.0) + reward
+        if self._steps is not None:
+            self._steps.rewarded(reward)
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Sequence[ToolSpec] | None = None, **sampling: Any
@@ -53,7 +66,8 @@ class AgentContext(AgentWorkflowContext[Any]):
         self._observe(messages)
         completion = await super().chat(messages, tools=tools, **{**self._defaults, **sampling})
         if self._steps is not None:
-            self._steps.said(dict(completion.message), call_record(0, completion))
+            self._turn += 1
+            self._steps.said(dict(completion.message), call_record(self._turn, completion))
             self._seen += 1
         return completion
 
@@ -68,9 +82,13 @@ class AgentContext(AgentWorkflowContext[Any]):
 
         def note(answers: ToolAnswers) -> Sequence[Message]:
             told = list(answers) if tell is None else list(tell(answers))
+            given = [reward_of(call) for call in named] if self._takes_rewards else None
+            for reward in given or ():
+                if reward is not None:
+                    self.reward = (self.reward or 0.0) + reward
             if self._steps is not None:
                 contents = [text_of(answer) for answer in answers]
-                self._steps.answered(named, contents, answers.statuses, told, _rewards(named))
+                self._steps.answered(named, contents, answers.statuses, told, given)
                 self._seen += len(told)
             return told
 
@@ -111,15 +129,9 @@ def _tell(steps: Steps, message: Message) -> None:
         steps.observed(message)
 
 
-def _rewards(calls: Sequence[ToolCall]) -> list[float | None]:
-    """The rewards that tools left for these calls."""
-    from runner.agentic.adapted import rewards
-
-    left = rewards.get()
-    return [None if left is None else _taken(left, call) for call in calls]
-
-
-def _taken(left: list[tuple[str, Any, float]], call: ToolCall) -> float | None:
+def reward_of(call: ToolCall) -> float | None:
+    """The reward that a tool has left for this call, taken."""
+    left = rewards.get() or []
     for entry in left:
         name, arguments, reward = entry
         if arguments is not None and name == call.name and _same(arguments, call.arguments):

@@ -20,6 +20,11 @@ class Steps:
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
         self._pending: tuple[Message, Mapping[str, Any]] | None = None
+        self._reward: float | None = None
+
+    def rewarded(self, reward: float) -> None:
+        """The last message of the model is worth so much."""
+        self._reward = reward
 
     def observed(self, message: Message) -> None:
         """A message that the model was sent and that answers no call."""
@@ -69,7 +74,7 @@ class Steps:
             else:
                 facts[SAME_MESSAGE] = True
             step = TrajectoryStep(StepType.ACTION_RESULT, content, facts, call.name or None)
-            step.tool_result = _value(content)
+            step.tool_result = value_of(content)
             step.reward_score = None if rewards is None else rewards[place]
             self._trajectory.add_step(step)
 
@@ -94,6 +99,7 @@ class Steps:
 
     def _model_step(self, kind: StepType, content: str, message: Message, record: Mapping[str, Any]) -> None:
         step = TrajectoryStep(kind, content, _of_model(message, record, content))
+        step.reward_score, self._reward = self._reward, None
         self._trajectory.add_step(_with_tokens(step, record))
 
 
@@ -139,7 +145,7 @@ def _object(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _value(content: str) -> Any:
+def value_of(content: str) -> Any:
     """What a tool returned: an object, a list or a number where its text is one, else the text."""
     if content[:1] not in "{[-0123456789tfn" or not content:
         return content

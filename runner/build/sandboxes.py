@@ -129,8 +129,44 @@ def _container(site: Site, section: SandboxSection, limits: Limits, path: KeyPat
 
 
 def _kubernetes(site: Site, section: SandboxSection, limits: Limits, path: KeyPath) -> MakeMaker | None:
-    site.add("bad-choice", "the kind `kubernetes` cannot be used yet", (*path, "kind"), label="choose another")
-    return None
+    asked = section.kubernetes
+    named = asked.kubeconfig
+    kubeconfig = None if named is None else str(host_path(site, (*path, "kubernetes", "kubeconfig"), named))
+
+    def make() -> SandboxMaker:
+        from runner.sandboxes.kubernetes.maker import KubernetesMaker
+        from runner.sandboxes.kubernetes.pods import PodOptions
+
+        options = PodOptions(
+            image=section.image or "",
+            section=str(path[1]),
+            limits=limits,
+            time=section.time,
+            env=env_of(section),
+            network=section.network,
+            workdir=section.workdir,
+            user=section.user,
+            kubeconfig=kubeconfig,
+            context=asked.context,
+            namespace=asked.namespace,
+            service_account=asked.service_account,
+            runtime_class=asked.runtime_class,
+            image_pull_policy=asked.image_pull_policy,
+            image_pull_secrets=asked.image_pull_secrets,
+            node_selector=asked.node_selector,
+            tolerations=[each.model_dump(exclude_none=True) for each in asked.tolerations],
+            labels=asked.labels,
+            annotations=asked.annotations,
+            request_memory=asked.request_memory,
+            request_cpus=asked.request_cpus,
+            disk=asked.disk,
+            start_time=asked.start_time,
+            lifetime=asked.lifetime,
+            network_policy=asked.network_policy,
+        )
+        return KubernetesMaker(options)
+
+    return make
 
 
 def env_of(section: SandboxSection) -> dict[str, str]:

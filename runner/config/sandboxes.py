@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from runner.config.kubernetes import KubernetesSection
 from runner.config.model import Header
 from runner.config.quantity import Bytes, Seconds
 from runner.config.section import OPERATION, Array, Section
@@ -64,5 +65,5 @@ class SandboxSection(Section):
     """How many may be alive at once; whoever comes later waits, which counts as its own time. Default: no limit."""
     warm: Annotated[Annotated[int, Field(ge=0)], OPERATION] = 0
     """How many are kept started ahead. Default 0: a local one starts at once."""
-    kubernetes: dict[str, Any] = Field(default_factory=dict)
+    kubernetes: KubernetesSection = KubernetesSection.model_construct()
     """Where and how pods are made."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from asyncio import Semaphore
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import deepcopy
@@ -56,7 +55,10 @@ class PythonGrader(Grader):
         self._slots: AbstractAsyncContextManager[Any] = nullcontext()
         if grader is not None:
             most = _places(getattr(grader, "config", None))
-            self._slots = nullcontext() if most is None else Semaphore(most)
+            if most is not None:
+                from asyncio import Semaphore  # building graders loads nothing heavy
+
+                self._slots = Semaphore(most)
             self.range, self.needs_label = grader.range, grader.needs_label
             self._call = Call("ctx", grader.grade, is_async=True)
         else:

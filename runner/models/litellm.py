@@ -19,6 +19,7 @@ from typing import Any
 
 from runner.models.attempts import Persistence
 from runner.models.limiter import Limiter
+from runner.models.messages_api import PAUSED, as_said
 from runner.models.price import Price
 from runner.models.quiet import hush
 from runner.models.refusal import Refusals, Setback, Veil, is_overflow, words_in
@@ -26,7 +27,7 @@ from runner.models.request import Options, request_body
 from runner.models.retry import Clock, Retries, SystemClock, retry_after
 from runner.models.wire import error_in, excerpt, gave_up, parse_answer
 from runner.records.completion import Caller, Completion, Sampling, ToolSpec
-from runner.records.failure import ContextOverflow, ModelGarbled
+from runner.records.failure import ModelGarbled
 from runner.records.message import Message
 
 _importing = threading.Lock()
@@ -132,14 +133,14 @@ class LiteLLMModel:
     async def _once(self, words: dict[str, Any]) -> Completion:
         """One try. Raises Setback."""
         hush()
-        started = self.clock.monotonic()
+        started, body = self.clock.monotonic(), _Body()
         try:
             async with asyncio.timeout(self.timeout):
                 # With tools litellm imports its proxy's MCP handler, which needs a package that it does not depend on.
                 response = await self._litellm.acompletion(
-                    **words, timeout=self.timeout, num_retries=0, max_retries=0, _skip_mcp_handler=True
+                    **words, timeout=self.timeout, num_retries=0, max_retries=0, _skip_mcp_handler=True, logger_fn=body
                 )
-            answer = _unmasked(response.model_dump(warnings=False))
+            answer = as_said(_unmasked(response.model_dump(warnings=False)), body.text)
         except TimeoutError:
             raise self._refusals.unavailable(f"no answer within {self.timeout:g} s") from None
         except Exception as error:
@@ -155,6 +156,11 @@ class LiteLLMModel:
             completion = parse_answer(answer, latency=latency, price=self.price)
         except ModelGarbled as error:
             raise self._refusals.garbled(str(error)) from None
+        if completion.finish_reason == PAUSED:
+            advice = "leave tools that the provider runs out of `[sampling] extra`"
+            raise self._refusals.refused(
+                None, f"the provider paused its turn (`{PAUSED}`), and no agent here resumes one; {advice}"
+            )
         if completion.cost is None and completion.usage is not None:
             completion = replace(completion, cost=self._cost(response))
         return completion
@@ -174,23 +180,37 @@ class LiteLLMModel:
         if isinstance(error, litellm.ContextWindowExceededError) or (
             isinstance(error, litellm.BadRequestError) and is_overflow(said)
         ):
-            text = self._refusals.veil(f"{self.model}: the prompt does not fit: {said}")
-            return Setback(ContextOverflow(text, where=self.model), retry=False)
+            return self._refusals.overflow(400, said)
         if isinstance(error, litellm.APIConnectionError):
             return self._refusals.unavailable(said)
-        if isinstance(error, litellm.Timeout):
+        if isinstance(error, litellm.Timeout) and "{" not in raw:  # with a body it is an answer, of status 408 or 504
             return self._refusals.unavailable(f"no answer within {self.timeout:g} s")
         if isinstance(error, litellm.UnsupportedParamsError):
             advice = "take it out of [sampling], or leave that to litellm: `[sampling] extra = { drop_params = true }`"
             return self._refusals.refused(400, f"{said.partition(' To drop these')[0].rstrip('. ')}; {advice}")
         status = getattr(error, "status_code", None)
-        status = status if isinstance(status, int) else 500
+        status = _STATUS_OF.get(_kind_in(raw), status if isinstance(status, int) else 500)
         # The exception's own response is often one that litellm made up, without headers.
         headers = getattr(error, "litellm_response_headers", None)
         headers = headers or getattr(getattr(error, "response", None), "headers", None) or {}
         named = {name.lower(): text for name, text in headers.items()}
         wait = retry_after(named, self.clock.time(), raw.encode("utf-8", "replace"))
         return self._refusals.from_status(status, said.encode(), wait)
+
+
+_STATUS_OF = {"overloaded_error": 529, "request_too_large": 413}
+"""What a provider answered where litellm has another status for it."""
+
+
+class _Body:
+    """Hears from litellm what the provider answered, word for word; `text` is empty where it does not tell."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __call__(self, details: Mapping[str, Any]) -> None:
+        said = details.get("original_response")
+        self.text = said if isinstance(said, str) else ""
 
 
 def _unmasked(answer: Any) -> Any:
@@ -206,13 +226,25 @@ def _unmasked(answer: Any) -> Any:
 
 
 def _said(text: str) -> str:
-    """The provider's own words within litellm's, which quotes the whole JSON body."""
+    """The provider's own words within litellm's."""
+    body = _body_in(text)
+    return excerpt(text.removeprefix("litellm.")) if body is None else words_in(body)
+
+
+def _kind_in(text: str) -> str:
+    """The type that a quoted error body names; empty if it names none."""
+    error = error_in(_body_in(text))
+    kind = error.get("type") if isinstance(error, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _body_in(text: str) -> dict[str, Any] | None:
+    """The JSON body of the provider's answer, which litellm quotes whole."""
     start = text.find("{")
-    if start >= 0:
-        try:
-            body, _ = json.JSONDecoder().raw_decode(text[start:])
-        except ValueError:
-            body = None
-        if isinstance(body, dict):
-            return words_in(body)
-    return excerpt(text.removeprefix("litellm."))
+    if start < 0:
+        return None
+    try:
+        body, _ = json.JSONDecoder().raw_decode(text[start:])
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

@@ -27,9 +27,10 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_TOO_LONG = re.compile(
-    # vLLM, then OpenAI: what the answer may take against what the model holds altogether.
+    # vLLM, then OpenAI and Anthropic: what the answer may take against what the model holds altogether.
     r"is too large: (?P<vllm>\d+)\. This model's maximum context length is (?P<vllm_all>\d+)"
-    r"|maximum context length is (?P<openai_all>\d+) tokens.*?(?P<openai>\d+) in the completion",
+    r"|maximum context length is (?P<openai_all>\d+) tokens.*?(?P<openai>\d+) in the completion"
+    r"|exceed context limit: \d+ \+ (?P<anthropic>\d+) > (?P<anthropic_all>\d+)",
     re.IGNORECASE | re.DOTALL,
 )
 _SECRET = re.compile(
@@ -37,6 +38,8 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
+
+_NO_CREDIT = "credit balance is too low"
 
 _STATUS_OF = {
     "validation": 422, "invalid_request_error": 400, "BadRequestError": 400, "authentication_error": 401,
@@ -86,7 +89,7 @@ def asks_too_long(text: str) -> bool:
     found = _ANSWER_TOO_LONG.search(text)
     if found is None:
         return False
-    asked, holds = found["vllm"] or found["openai"], found["vllm_all"] or found["openai_all"]
+    asked, holds = (found["vllm" + end] or found["openai" + end] or found["anthropic" + end] for end in ("", "_all"))
     return int(asked) >= int(holds)
 
 
@@ -128,14 +131,19 @@ class Refusals:
     def garbled(self, words: str, *, retry: bool = True) -> Setback:
         return Setback(ModelGarbled(self._say(words), where=self.place), retry=retry)
 
+    def overflow(self, status: int, said: str, answered: str = "") -> Setback:
+        """A prompt that does not fit, or an answer that could not whatever the prompt is."""
+        if asks_too_long(said):
+            words = f"{answered or f'answered {status}'}: {said}; `[sampling] max_tokens` is more than the model holds"
+            return self.refused(status, words)
+        error = ContextOverflow(self._say(f"the prompt does not fit: {said}"), status=status, where=self.place)
+        return Setback(error, retry=False)
+
     def _judge(self, status: int, said: str, retry_after: float | None, inside: bool = False) -> Setback:
         answered = f"answered 200 with error {status}" if inside else f"answered {status}"
         if status in (400, 413, 422, 500) and is_overflow(said):
-            if asks_too_long(said):
-                return self.refused(status, f"{answered}: {said}; `[sampling] max_tokens` is more than the model holds")
-            error = ContextOverflow(self._say(f"the prompt does not fit: {said}"), status=status, where=self.place)
-            return Setback(error, retry=False)
-        if status == 402 or (status == 429 and "insufficient_quota" in said):
+            return self.overflow(status, said, answered)
+        if status == 402 or (status == 429 and "insufficient_quota" in said) or _NO_CREDIT in said:
             return self.refused(status, f"{answered}: {said}; the account behind the key has no credit left")
         if status == 429 and "request too large" in said.lower():
             return self.refused(

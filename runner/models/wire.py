@@ -151,7 +151,7 @@ def _split_message(message: dict[str, Any]) -> tuple[Message, str | None, dict[s
             rest[key] = value
         else:
             clean[key] = value
-    return clean, reasoning, rest
+    return clean, reasoning or None, rest
 
 
 def _is_blank(value: Any) -> bool:

@@ -12,6 +12,7 @@ import asyncio
 import errno
 import json
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -30,6 +31,7 @@ from runner.sandboxes.none import PATH
 from runner.sandboxes.owner import owned_folder, remove_tree, spare_user
 from runner.sandboxes.process import Process, Start, exit_code
 from runner.sandboxes.sandbox import Command
+from runner.sandboxes.syscalls import syscall_filter
 
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "ssl/openssl.cnf")
@@ -39,6 +41,7 @@ _NOT_FOUND = 127
 _MISSING = "No such file or directory"
 _USED_UP = ("Resource temporarily unavailable", "Cannot allocate memory")
 _TMP = "/tmp"  # noqa: S108 (inside: a folder of the sandbox's own)
+_AS_ROOT = "commands run as root of this machine without its capabilities, not as nobody"
 
 
 class BubblewrapMaker(LocalMaker):
@@ -69,7 +72,12 @@ class BubblewrapMaker(LocalMaker):
         if why and self._drops:
             self._drops, first = False, why
             why = await self._try()
-            said += [f"commands run as root of this machine without its capabilities, not as nobody: {first}"]
+            said += [f"{_AS_ROOT}: {first}"]
+        elif not self._drops and os.geteuid() == 0:
+            mounted = any(mount.writable for mount in self.options.mounts.values())
+            said += [f"{_AS_ROOT}: {'a mount is to be written' if mounted else 'there is no `setpriv`'}"]
+        if not syscall_filter():
+            said += [f"no filter of system calls is known for this machine ({platform.machine()})"]
         if why:
             raise SandboxError(f"bubblewrap cannot run a command here: {why}", kind="sandbox_unavailable")
         return said
@@ -134,6 +142,7 @@ class BubblewrapSandbox(LocalSandbox):
         super().__init__(place, Inside(mounts, options.workdir, user), options.time, forget)
         who = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
         self._who, self._each = who, list(each)
+        self._filter = syscall_filter()
         self._workdir = options.workdir
         self._env = {"PATH": PATH, "HOME": _TMP, "TMPDIR": _TMP, "LANG": "C.UTF-8", **options.env}
         self._program, *fixed = words
@@ -150,14 +159,17 @@ class BubblewrapSandbox(LocalSandbox):
         cwd = str(PurePosixPath(self._workdir) / command.cwd)
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         words = [*self._words, *given, "--chdir", cwd, "--json-status-fd", str(write)]
+        fds = [write]
+        if self._filter:
+            fds.append(_memory(self._filter))
+            words += ["--seccomp", str(fds[-1])]
         # By a descriptor, not as arguments: everybody on the machine could read the variables there.
-        options = os.memfd_create("bwrap", os.MFD_CLOEXEC)
-        os.write(options, b"".join(os.fsencode(word) + b"\0" for word in words))
-        os.lseek(options, 0, os.SEEK_SET)
+        options = _memory(b"".join(os.fsencode(word) + b"\0" for word in words))
+        fds.append(options)
         group = self.place.group
         joined = joining(group.folders if group else ())
         argv = [*joined, *self._who, self._program, "--args", str(options), "--", *self._each, *command.argv]
-        start = Start(argv, {"PATH": PATH}, "/", (write, options), merged=merged)
+        start = Start(argv, {"PATH": PATH}, "/", fds, merged=merged)
         return _Launch(start, read, group, self.place.name)
 
 
@@ -223,6 +235,14 @@ class _Launch(Launch):
                 if isinstance(told, dict) and "exit-code" in told:
                     return int(told["exit-code"])
         return None
+
+
+def _memory(data: bytes) -> int:
+    """A descriptor that reads as `data`."""
+    descriptor = os.memfd_create("bwrap", os.MFD_CLOEXEC)
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def system_words(options: LocalOptions, program: str, etc: Path) -> list[str]:

@@ -107,7 +107,9 @@ class Inside:
 
     def _copy_tree(self, source: Path, folder: int) -> None:
         """What `source` holds into an open folder. A link that an earlier copy left there is never followed."""
-        for entry in os.scandir(source):
+        with os.scandir(source) as listed:
+            entries = list(listed)
+        for entry in entries:
             if entry.is_symlink():
                 os.symlink(os.readlink(entry.path), entry.name, dir_fd=folder)
                 if self._owner is not None:

@@ -98,9 +98,9 @@ def reap_folders() -> list[Path]:
 def marked(mark: str) -> Iterator[int]:
     """The processes of this machine that carry `mark`, or a mark that begins with it and a slash."""
     wanted = f"{MARK}={mark}".encode()
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _carries(entry.name, wanted):
-            yield int(entry.name)
+    for name in os.listdir("/proc"):
+        if name.isdigit() and _carries(name, wanted):
+            yield int(name)
 
 
 def remove_tree(folder: Path) -> None:

@@ -347,7 +347,7 @@ OVERFLOWS = [
     (400, {"error": {"message": "max_tokens must be at least 1, got -5."}}),
     (400, {"message": "The input (9 tokens) is longer than the model's context length (8 tokens)."}),
     (400, {"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
-    (400, {"error": {"message": "input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}),
+    (400, {"error": {"message": "input length and `max_tokens` exceed context limit: 199000 + 2000 > 200000"}}),
     (
         400,
         {"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}},

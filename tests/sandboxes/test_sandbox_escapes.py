@@ -13,9 +13,11 @@ import pytest
 
 from runner.records.failure import SandboxError
 from runner.sandboxes.asked import Limits, Mount
+from runner.sandboxes.bubblewrap import BubblewrapMaker
 from runner.sandboxes.local import LocalSandbox
 from runner.sandboxes.local_maker import LocalOptions
 from runner.sandboxes.sandbox import Command, Ran
+from runner.sandboxes.syscalls import syscall_filter
 from tests.sandboxes.conftest import needs_bubblewrap, needs_groups, opened, play, sh
 
 pytestmark = needs_bubblewrap
@@ -224,6 +226,34 @@ def test_no_set_user_id_and_no_user_namespace_of_its_own() -> None:
     play("bubblewrap", work)
 
 
+def test_calls_that_no_program_here_needs_are_refused() -> None:
+    async def work(sandbox: LocalSandbox) -> None:
+        code = (
+            "import ctypes, os, platform\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            "x = platform.machine() == 'x86_64'\n"
+            "for n in (250, 321, 425, 165, 272, 323) if x else (219, 280, 425, 40, 97, 282):\n"
+            " ctypes.set_errno(0); r = libc.syscall(n, 0, 0, 0, 0, 0); print(r, ctypes.get_errno())\n"
+            "print(open('/proc/self/status').read().split('Seccomp:')[1].split()[0])"
+        )
+        assert (await python(sandbox, code)).stdout == b"-1 1\n" * 6 + b"2\n"
+        assert (await sh(sandbox, "echo 'int main(){}' > a.c; git init -q r && ls r/.git | wc -l")).code == 0
+
+    play("bubblewrap", work)
+
+
+def test_a_filter_for_each_machine_and_none_for_strangers() -> None:
+    assert len(syscall_filter("x86_64")) % 8 == 0 and syscall_filter("aarch64") and not syscall_filter("mips")
+
+
+def test_no_descriptor_of_ours_is_open_inside() -> None:
+    async def work(sandbox: LocalSandbox) -> None:
+        ran = await python(sandbox, "import os; print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])")
+        assert ran.stdout == b"[0, 1, 2]\n"
+
+    play("bubblewrap", work)
+
+
 def test_the_terminal_is_not_ours() -> None:
     async def work(sandbox: LocalSandbox) -> None:
         assert (await python(sandbox, "open('/dev/tty')")).code != 0
@@ -351,3 +381,17 @@ def test_modes_and_owner_of_what_is_put() -> None:
         assert stat.S_IMODE(os.stat(sandbox.place.folder / "work/deep/run.sh").st_mode) == 0o755
 
     play("bubblewrap", work)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stay root")
+@pytest.mark.parametrize("writable", [False, True])
+def test_commands_that_stay_root_are_announced(tmp_path: Path, writable: bool) -> None:
+    async def probed() -> list[str]:
+        folder = tmp_path if writable else Path("/usr/share")
+        maker = BubblewrapMaker(LocalOptions(mounts={"/data": Mount(folder, writable)}))
+        try:
+            return [said for said in await maker.probe() if "as root of this machine" in said]
+        finally:
+            await maker.aclose()
+
+    assert len(asyncio.run(probed())) == int(writable)

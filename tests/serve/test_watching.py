@@ -63,6 +63,7 @@ def test_the_numbers_are_those_of_what_happened(stage: Any) -> None:
             await server.ask("POST", "/rollout", {})
             await controller.until(6)
             await server.quiet()
+            await asyncio.sleep(0.05)  # what was acknowledged is noted on disk a moment later
             text = await asyncio.to_thread(get, f"http://127.0.0.1:{server.port}/metrics")
         lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         name = "osmosis_rollout_"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -80,7 +80,7 @@ class Api:
             if error.status not in (404, 409):
                 raise
 
-    async def watch(self, path: str, query: Query, seconds: float) -> AsyncIterator[dict[str, Any]]:
+    async def watch(self, path: str, query: Query, seconds: float) -> AsyncGenerator[dict[str, Any], None]:
         """Events as they come. Ends when the server ends it. Raises `ApiError`, `UnreachableError`, `TimeoutError`."""
         async for line in self.connection.lines(path, query=query, seconds=seconds):
             if not line.strip():
@@ -101,7 +101,7 @@ class Api:
         async def once() -> Socket | Answer:
             return await self.connection.socket(f"{self.pods(pod)}/exec", query=query, protocols=EXEC_PROTOCOLS)
 
-        made = await self._again(once, safe=False)
+        made: Socket | Answer = await self._again(once, safe=False)
         if isinstance(made, Answer):
             raise refusal(made)
         if made.protocol not in EXEC_PROTOCOLS:

@@ -275,10 +275,7 @@ def _proxy_of(server: str) -> str | None:
     if not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     from urllib.parse import urlsplit
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(server)
-    proxies = getproxies_environment()
-    if proxy_bypass_environment(parts.netloc, proxies):  # type: ignore[arg-type]  # typed for another platform
-        return None
-    return proxies.get(parts.scheme)
+    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)

@@ -16,6 +16,7 @@ from typing import Any
 
 from runner.records.failure import SandboxError
 
+PLUGIN_VERSION = "client.authentication.k8s.io/v1"
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 
@@ -27,7 +28,7 @@ class Plugin:
     command: str
     args: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    api_version: str = "client.authentication.k8s.io/v1"
+    api_version: str = PLUGIN_VERSION
     hint: str = ""
     tells_cluster: bool = False
 
@@ -140,7 +141,7 @@ def _plugin(table: Mapping[str, Any], beside: Path) -> Plugin:
         command,
         [str(word) for word in table.get("args") or ()],
         env,
-        str(table.get("apiVersion") or Plugin.api_version),
+        str(table.get("apiVersion") or PLUGIN_VERSION),
         str(table.get("installHint") or ""),
         bool(table.get("provideClusterInfo")),
     )

@@ -21,39 +21,36 @@ BOOT = ("/bin/sh", "-c", _BOOT)
 
 NO_INPUT, ALL_INPUT = -1, -2
 
-_FIND_MARKED = r"""
-found=
-for p in /proc/[0-9]*; do
-  grep -qs -- "$mark" "$p/environ" 2>/dev/null && found="$found ${p#/proc/}"
-done
-"""
 # What carries the mark, what is in a session of such a process, and what those have started: again, until nothing is
-# found, since what is being killed may be starting more.
-KILL = (
-    r"""mark=$1
+# found, since what is being killed may be starting more. Two lists of numbers, in text, as any shell can.
+KILL = r"""mark=$1
 n=0
-while [ $n -lt 25 ]; do"""
-    + _FIND_MARKED
-    + r"""
-[ -n "$found" ] || exit 0
-more=1
-while [ -n "$more" ]; do
-  more=
-  for p in /proc/[0-9]*; do
-    i=${p#/proc/}
-    [ "$i" = 1 ] || [ "$i" = $$ ] && continue
-    case " $found " in *" $i "*) continue;; esac
-    { IFS= read -r s < "$p/stat"; } 2>/dev/null || continue
-    set -- ${s##*) }
-    case " $found " in *" $2 "*|*" $4 "*) found="$found $i"; more=1;; esac
+while [ $n -lt 25 ]; do
+  found= sessions=
+  for f in $(grep -ls -- "$mark" /proc/[0-9]*/environ); do f=${f#/proc/}; found="$found ${f%/environ}"; done
+  [ -n "$found" ] || exit 0
+  more=1
+  while [ -n "$more" ]; do
+    more=
+    for p in /proc/[0-9]*; do
+      i=${p#/proc/}
+      [ "$i" != 1 ] && [ "$i" != $$ ] && { IFS= read -r s < "$p/stat"; } 2>/dev/null || continue
+      set -- ${s##*) }
+      known=
+      case " $found " in *" $i "*) known=1;; *" $2 "*) known=2;; esac
+      case " $sessions " in *" $4 "*) known=${known:-2};; esac
+      [ -n "$known" ] || continue
+      [ $known = 1 ] || { found="$found $i"; more=1; }
+      [ "$4" -gt 1 ] || continue
+      case " $sessions " in *" $4 "*) ;; *) sessions="$sessions $4"; more=1;; esac
+    done
   done
-done
-for i in $found; do kill -9 "$i" 2>/dev/null; done
-n=$((n+1))
+  for i in $found; do kill -9 "$i" 2>/dev/null; done
+  n=$((n+1))
 done
 exit 1
 """
-)
+"""The script that kills all that carries the mark $1. Exit code 0: nothing of it is left."""
 OOMS = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill '"
 
 
@@ -65,7 +62,8 @@ def script(
     `size` is the length of the input that follows for the command, `NO_INPUT`, or `ALL_INPUT` for whatever comes until
     it is ended. `merged`: standard error goes where standard output goes.
     """
-    words = ["env", "--", *(f"{name}={value}" for name, value in env.items()), *argv]
+    # `env` takes any name; the second shell a program whose name holds a `=`, and says so when there is none.
+    words = ["env", *(f"{name}={value}" for name, value in env.items()), "/bin/sh", "-c", 'exec "$@"', "sh", *argv]
     run = " ".join(map(shlex.quote, words)) + (" 2>&1" if merged else "")
     lines = [f"cd -- {shlex.quote(cwd)} || exit 126"]
     if size == NO_INPUT:

@@ -1,0 +1,3 @@
+from events.bus import Bus
+
+__all__ = ["Bus"]

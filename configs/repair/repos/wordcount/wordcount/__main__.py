@@ -1,0 +1,5 @@
+import sys
+
+from wordcount.command import main
+
+sys.exit(main())
