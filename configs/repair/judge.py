@@ -1,8 +1,8 @@
 """Runs all tests of a repository, in its folder: `python3 -I -S judge.py [SECONDS]`. It ends with 0 when all passed.
 
-The code under test runs in a process of its own, and its word is not enough: the tests that have to pass are read from
-the files, so a module that ends the process, skips a test or brings a `unittest.py` along wins nothing. What it does not
-hold against is code that looks through the frames of its own process and forges the report.
+The code under test runs in a process of its own, and its word is not enough: the tests that have to pass are read
+from the files, so a module that ends the process, skips a test or brings a `unittest.py` along wins nothing. What it
+does not hold against is code that looks through the frames of its own process and forges the report.
 """
 
 import ast
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import unittest
+from contextlib import suppress
 from pathlib import Path
 
 TESTS = "tests"
@@ -36,7 +37,7 @@ class Passed(unittest.TextTestResult):
         super().__init__(*args, **kwargs)
         self.passed = []
 
-    def addSuccess(self, test):
+    def addSuccess(self, test):  # noqa: N802 (unittest's name)
         super().addSuccess(test)
         self.passed.append(test.id())
 
@@ -73,10 +74,8 @@ def judge(seconds: float) -> int:
         print(f"the tests did not end within {seconds:g} s")
         return 1
     finally:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
     passed = reported(read, word)
     missing = sorted(wanted - passed)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from runner.agentic.adapted import adapted
 from runner.agentic.reply import completion_of
 from runner.agentic.steps import log_probs_of
-from runner.agentic.trajectory import MESSAGE, StepType, Trajectory, TrajectoryStep
+from runner.agentic.trajectory import MESSAGE, SAME_MESSAGE, StepType, Trajectory, TrajectoryStep
 from runner.records.message import Message
 
 if TYPE_CHECKING:
@@ -136,13 +136,12 @@ class BaseAgent(ABC):
             asked = current.system_prompt if current is not None else ""
             system = "\n\n".join(part for part in (asked, self.create_system_prompt()) if part)
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
-        messages += trajectory.get_messages()
+        messages += _answered(trajectory)
         if additional_message is not None:
             more = {"role": "user", "content": additional_message}
             messages.append(more if isinstance(additional_message, str) else dict(additional_message))
         elif messages and messages[-1].get("role") == "assistant":
-            # An endpoint that is asked again after its own message would continue that message, or refuse.
-            messages.append({"role": "user", "content": trajectory.steps[-1].metadata.get("correction") or GO_ON})
+            messages.append(_asks_on(trajectory.steps[-1]))
         return messages
 
     def parse_llm_output(self, output: Any) -> TrajectoryStep:
@@ -225,6 +224,26 @@ class BaseAgent(ABC):
         from runner.workflows.parsers.named import parser_named
 
         return parser_named(self.parser)
+
+
+def _answered(trajectory: Trajectory) -> list[Message]:
+    """The conversation, in which each message of the model is answered before its next one."""
+    messages: list[Message] = []
+    before: TrajectoryStep | None = None
+    for step in trajectory.steps:
+        if step.metadata.get(SAME_MESSAGE):
+            continue
+        message = step.to_message()
+        if before is not None and message["role"] == messages[-1]["role"] == "assistant":
+            messages.append(_asks_on(before))
+        messages.append(message)
+        before = step
+    return messages
+
+
+def _asks_on(step: TrajectoryStep) -> Message:
+    # An endpoint that is asked again after its own message would continue that message, or refuse.
+    return {"role": "user", "content": step.metadata.get("correction") or GO_ON}
 
 
 def _added(trajectory: Trajectory, kind: StepType, content: str, metadata: dict[str, Any]) -> TrajectoryStep:

@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from runner.agentic.agent import BaseAgent
 from runner.agentic.adapted import rewards
+from runner.agentic.agent import BaseAgent
 from runner.agentic.context import MAX_STEPS, AgentContext
 from runner.agentic.llm import EngineFunction
 from runner.agentic.playing import Playing, entered
@@ -80,7 +80,7 @@ class HostedWorkflow(AgentWorkflow[Any]):
         self.playing = Playing(self._agent, ctx.rollout_id, ctx, system, hears=self._telling.hears)
         prompt = _prompt(ctx) if self._telling.prompt is None else self._telling.prompt
         with entered(self.playing):
-            given = await self._agent.run_trajectory(
+            given: Any = await self._agent.run_trajectory(
                 prompt, EngineFunction(ctx), ctx.rollout_id, **dict(self._telling.keywords)
             )
         if not isinstance(given, Trajectory):
@@ -151,11 +151,17 @@ def prepare_agent(target: Any, config: Mapping[str, Any]) -> AgentMaker:
 
 
 def _maker(target: Any, config: Mapping[str, Any]) -> Callable[[], BaseAgent]:
-    if not inspect.isclass(target):
-        if config:
-            raise WorkflowMisfit("it is made already, so `config` cannot reach it; name its class")
-        agent: Any = getattr(target, "agent", target)
-        return lambda: agent
+    if inspect.isclass(target):
+        return _of_class(target, config)
+    if config:
+        raise WorkflowMisfit("it is made already, so `config` cannot reach it; name its class")
+    agent: BaseAgent = getattr(target, "agent", target)
+    return lambda: agent
+
+
+def _of_class(target: Any, config: Mapping[str, Any]) -> Callable[[], BaseAgent]:
+    if not issubclass(target, BaseAgent):
+        raise WorkflowMisfit("it is a class of rollouts; make one, and name that")
     if inspect.isabstract(target):
         missing = ", ".join(f"`{each}`" for each in sorted(target.__abstractmethods__))
         raise WorkflowMisfit(f"`{target.__name__}` is abstract: it does not define {missing}; define it")

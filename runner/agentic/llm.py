@@ -45,10 +45,10 @@ def takes_tools(function: Callable[..., Any] | None) -> bool:
         return False
 
 
-def _with_completions(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_completions(function: Any) -> Callable[..., Any]:
     """The same function; of a `Reply` that it returns, the completion, which has more than the text."""
     if not callable(function):
-        return function
+        raise ValueError(f"{NAME} is of type {type(function).__name__}: give a function of messages")
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
 

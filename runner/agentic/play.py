@@ -91,10 +91,13 @@ async def _outcome(plan: Plan, request: RolloutRequest, model: Model) -> Outcome
 
     try:
         async with plan.open(model=model) as live:
-            return await run_rollout(live, request)
+            ended = await run_rollout(live, request, graded=False)
     except RolloutError as error:
         failure = failure_of(error)
         return Outcome(request, "failed", failure.kind, failure=failure)
+    reward = ended.sample.agent_reward
+    # Nobody grades here but the agent and its tools.
+    return ended if reward is None or ended.status != "ungraded" else replace(ended, status="scored", reward=reward)
 
 
 def _ended(part: Playing | None, telling: Telling, view: Trajectory, outcome: Outcome) -> Trajectory:

@@ -92,6 +92,11 @@ def saved_in(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.glob(f"*{SUFFIX}")) if is_saved(path))
 
 
+def holds_saved(path: Path) -> bool:
+    """Whether there is a saved trajectory, or a folder of them."""
+    return is_saved(path) if path.is_file() else any(True for _ in saved_in(path))
+
+
 def load_trajectory(path: str | Path) -> Trajectory:
     """A saved trajectory; of one that was cut off, what there is, with `status` "unfinished" in its metadata.
 

@@ -69,8 +69,7 @@ class Steps:
             if place < len(statuses) and statuses[place]:
                 facts["status"] = statuses[place]
             if each_has_one or place == 0:
-                shown = content if each_has_one and told[place].get("role") == "tool" else None
-                facts |= _own(told[place], "user", shown) if place < len(told) else {}
+                facts |= _own(told[place], "user", content) if place < len(told) else {}
             else:
                 facts[SAME_MESSAGE] = True
             step = TrajectoryStep(StepType.ACTION_RESULT, content, facts, call.name or None)
@@ -79,7 +78,7 @@ class Steps:
             self._trajectory.add_step(step)
 
     def end(self, answer: str | None, *, finished: bool, marked: bool = False) -> None:
-        """No more comes. `answer` is the final answer of one that `finished`; `marked`: a message holds more than it."""
+        """No more comes. `answer` is that of one that `finished`; `marked`: its last message holds more than that."""
         pending, self._pending = self._pending, None
         if pending is not None:
             message, record = pending

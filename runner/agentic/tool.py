@@ -62,7 +62,7 @@ def create_openai_tool_schema(
 class BaseAgenticTool(ABC):
     """A tool with a schema. `execute_tool` does the work; what it raises is an error that the model is told.
 
-    The schema is `tool_schema`, or what `get_openai_tool_schema` gives: an `OpenAIFunctionToolSchema` or its dictionary.
+    The schema is `tool_schema`, or what `get_openai_tool_schema` gives: an `OpenAIFunctionToolSchema` or a dictionary.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, tool_schema: Any = None) -> None:
@@ -104,10 +104,10 @@ class BaseAgenticTool(ABC):
             finally:
                 self.instances.pop(instance_id, None)
 
-    async def _initialize_instance(self, instance_id: str, **more: Any) -> None:
+    async def _initialize_instance(self, instance_id: str, **more: Any) -> None:  # noqa: B027 (may be left out)
         """What to make when its life begins: `self.instances[instance_id]` is its own dictionary."""
 
-    async def _cleanup_instance(self, instance_id: str, **more: Any) -> None:
+    async def _cleanup_instance(self, instance_id: str, **more: Any) -> None:  # noqa: B027
         """What to let go when it ends."""
 
     @abstractmethod

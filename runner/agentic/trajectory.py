@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 SCHEMA = "trajectory/1"
@@ -22,7 +22,7 @@ SAME_MESSAGE = "same_message"
 """The key of a step's metadata that says: it is a part of the message that the step before it brought."""
 
 
-class StepType(str, Enum):
+class StepType(StrEnum):
     """What a step is."""
 
     OBSERVATION = "observation"

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from runner.agentic.steps import Steps
+from runner.agentic.told import contents_of
 from runner.agentic.trajectory import Trajectory
 from runner.records.limits import LIMIT_REASONS
 from runner.records.message import Message, ToolCall, text_of, tool_calls_of
-from runner.records.rollout import AGENT_ANSWER, Outcome
+from runner.records.rollout import AGENT_ANSWER, AGENT_REWARD, Outcome
 from runner.store.record import to_record
 
 OWN = "trajectory"
 """The key of a record's `info` under which an agent's own trajectory is kept."""
+
+_OURS = (OWN, AGENT_ANSWER, AGENT_REWARD)
 
 _ENDED_SHORT = LIMIT_REASONS | {"content_filter", "empty_answer", "max_attempts", "stopped"}
 
@@ -46,9 +49,13 @@ def trajectories_in(path: Path) -> Iterator[Trajectory]:
 
 def is_finished(record: Mapping[str, Any]) -> bool:
     """Whether the agent came to its end by itself: no failure of its own, no limit."""
-    failure = record.get("failure")
-    by_agent = failure is None or failure.get("boundary") == "grader"
-    return by_agent and record["outcome"] in ("scored", "ungraded") and record["stop_reason"] not in _ENDED_SHORT
+    if record["outcome"] not in ("scored", "ungraded"):
+        return False
+    if record["outcome"] == "ungraded" and record.get("failure"):
+        # The stop reason is that of the grading: what the agent did, its last message says.
+        messages = record.get("messages") or [{}]
+        return messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
+    return record["stop_reason"] not in _ENDED_SHORT
 
 
 def answer_of(record: Mapping[str, Any]) -> str | None:
@@ -76,12 +83,15 @@ def settled(trajectory: Trajectory, record: Mapping[str, Any]) -> Trajectory:
     for key in ("row_id", "attempt", "label", "scores"):
         if record.get(key):
             facts[key] = record[key]
-    if other := {key: value for key, value in (record.get("info") or {}).items() if key not in (OWN, AGENT_ANSWER)}:
+    if other := {key: value for key, value in (record.get("info") or {}).items() if key not in _OURS}:
         facts["info"] = other
     models = [call["model"] for call in record.get("calls") or () if call.get("model")]
     if models:
         facts["model"] = models[-1]
     trajectory.metadata |= facts
+    first = (record.get("messages") or [{}])[0]
+    if trajectory.system_prompt is None and first.get("role") == "system":
+        trajectory.system_prompt = text_of(first)
     trajectory.is_completed = is_finished(record)
     trajectory.total_tokens = int(usage.get("total_tokens", 0))
     if record.get("reward") is not None:
@@ -111,8 +121,7 @@ def _tell(steps: Steps, record: Mapping[str, Any]) -> None:
             call_of = calls or [ToolCall(str(message.get("tool_call_id") or ""), str(message.get("name") or ""), "{}")]
             steps.answered(call_of, [text_of(message)], [_status(spans, call_of[0])], [message])
         elif open_calls and open_calls[0].as_text:
-            # All results came in one message: it is that of the first, and the others are known to be in it.
-            contents = [text_of(message), *[""] * (len(open_calls) - 1)]
+            contents = contents_of(text_of(message), open_calls)
             steps.answered(open_calls, contents, [_status(spans, each) for each in open_calls], [message])
             open_calls = []
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.batch.paired import Difference, flip_test, paired_difference
-from runner.batch.reasons import Change, changes
+from runner.batch.reasons import Change, told
 from runner.batch.tally import Column, Tally
 
 
@@ -107,7 +107,7 @@ def compare(a: Side, b: Side, *, force: bool = False, seed: int = 0) -> Comparis
 
 
 def _changes(a: Side, b: Side, part: str) -> list[Change]:
-    return changes(a.facts.get(part, {}), b.facts.get(part, {}))
+    return told(a.facts.get(part, {}), b.facts.get(part, {}))
 
 
 def _other_graders(a: Side, b: Side) -> list[str]:

@@ -102,9 +102,15 @@ def _changed(changed: Sequence[Change], style: Style) -> Iterator[str]:
         return
     yield "  " + style.bold("What changed")
     for change in changed[:_MOST]:
-        yield f"    {clip(change.key, 34):<34}  {_short(change.before)} → {_short(change.after)}"
+        yield f"    {clip(change.key, 34):<34}  {_said(change)}"
     if len(changed) > _MOST:
-        yield style.dim(f"    and {len(changed) - _MOST} more keys (--json lists them)")
+        yield style.dim(f"    and {len(changed) - _MOST} more (--json lists them)")
+
+
+def _said(change: Change) -> str:
+    if change.how != "changed" and isinstance(change.before or change.after, dict):
+        return change.how
+    return f"{_short(change.before)} → {_short(change.after)}"
 
 
 def _short(value: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from runner.batch.figures import many
 from runner.batch.history import History, Past, Version
-from runner.batch.reasons import changes, reason
+from runner.batch.reasons import changes, reason, told
 from runner.batch.tally import group_name, group_values
 from runner.config.digest import digest
 from runner.datasets.dataset import Row
@@ -224,7 +224,9 @@ def _once(told: set[str], text: str) -> Iterator[str]:
 def _why(before: Facts | None, facts: Facts, part: str, place: Callable[[str], str]) -> str:
     if before is None:
         return "they were made by a configuration that the manifest does not remember"
-    return reason(changes(before.get(part, {}), facts.get(part, {})), place)
+    was, now = before.get(part, {}), facts.get(part, {})
+    # A key that only another version of ours knows may be all that differs.
+    return reason(told(was, now) or changes(was, now), place)
 
 
 def _row_names(rows: Sequence[str]) -> str:

@@ -5,11 +5,15 @@ Facts are flat: a dotted key and its value, in the parts "result", "grade" and "
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runner.config.digest import digest
+
+_NAMED = re.compile(r"(?:tools|roles|graders|resources|sandboxes|mcp)\.(?:\"[^\"]*\"|[^.]+)(?=\.)")
+"""The named table that a fact is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,33 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     return found
 
 
+def told(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """The changes as people are told of them: a key without a value is none, a named table that came or went is one.
+
+    The value of such a table is its keys with their values.
+    """
+    whole = _tables(before) ^ _tables(after)
+    found: dict[str, Change] = {}
+    tables: dict[str, dict[str, Any]] = {}
+    for change in changes(before, after):
+        if change.before is change.after is None:
+            continue
+        match = _NAMED.match(change.key)
+        if match is None or match[0] not in whole:
+            found[change.key] = change
+            continue
+        removed = change.how == "removed"
+        table, value = match[0], change.before if removed else change.after
+        known = tables.setdefault(table, {})
+        known[change.key[match.end() + 1 :]] = value
+        found[table] = Change(table, known if removed else None, None if removed else known, change.how)
+    return list(found.values())
+
+
+def _tables(facts: Mapping[str, Any]) -> set[str]:
+    return {match[0] for key in facts if (match := _NAMED.match(key))}
+
+
 def _differ(one: Any, other: Any) -> bool:
     """True where a digest tells them apart: 1, 1.0 and true are three values."""
     return bool(one != other) or digest({"": one}) != digest({"": other})
@@ -46,7 +77,7 @@ def reason(changed: list[Change], place: Callable[[str], str]) -> str:
     """`sampling.temperature changed (workflow.toml:14:1)`; `place` gives a key's place or an empty string."""
     words = [_one(change, place) for change in changed[:3]]
     if len(changed) > 3:
-        words.append(f"{len(changed) - 3} more keys changed")
+        words.append(f"{len(changed) - 3} more changed")
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -40,6 +40,7 @@ from runner.records.rollout import RolloutRequest
 from runner.tools.tool import Tool
 from runner.tools.toolbox import Toolbox
 from runner.workflows.loop.shape import offered_beside
+from runner.workflows.playable import brought_tools
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,16 @@ def build(config: RolloutConfig) -> Plan:
 
 def _plan(site: Site, parts: Parts, make_workflow: WorkflowMaker, dataset: FileDataset | None) -> Plan:
     config = site.config
-    toolbox = Toolbox({name: parts.tools[name] for name in offered_names(site)}, config.limits.parallel_tools)
+    own = brought_tools(make_workflow)
+    mine = {name: parts.tools[name] for name in offered_names(site)}
+    toolbox = Toolbox({**mine, **own}, config.limits.parallel_tools)
     known = all_facts(site)
     return Plan(
         config=config,
         name=config.name,
         dataset=dataset,
         prompts=parts.prompts,
-        tools=parts.tools,
+        tools={**parts.tools, **own},
         toolbox=toolbox,
         offered=offered_beside(make_workflow, toolbox.specs),
         graders=tuple(parts.graders),

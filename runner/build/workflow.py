@@ -17,6 +17,7 @@ from runner.strands.adapted import adapt_agent, agent_maker
 from runner.workflows.chat import ChatWorkflow
 from runner.workflows.custom import ConfigFault, ConfigMisfit, WorkflowMisfit, prepare
 from runner.workflows.loop.shape import is_loop
+from runner.workflows.playable import WorkflowsWithTools, playing_of
 from runner.workflows.registry import registered_agent, registered_agents
 from runner.workflows.workflow import AgentWorkflow
 
@@ -106,6 +107,9 @@ def _made(site: Site, agent: Reference, value: Any, config: Any = None) -> Workf
             from runner.workflows.loop.hosting import prepare_loop  # 20 ms that only an agent loop pays
 
             return _doubted(site, agent, prepare_loop(value, site.config.workflow.config))
+        own = playing_of(value)
+        if own is not None:
+            return _with_own_tools(site, agent, own(value, site.config.workflow.config))
         return prepare(agent_maker(value), site.config.workflow.config, adapt_agent, made=config)
     except ConfigMisfit as misfit:
         for error in misfit.errors:
@@ -113,6 +117,15 @@ def _made(site: Site, agent: Reference, value: Any, config: Any = None) -> Workf
     except WorkflowMisfit as misfit:
         fact, _, cure = misfit.message.partition("; ")
         site.add("unfit-code", f"`{agent.text}` cannot drive a rollout: {fact}", path, label=cure)
+    return None
+
+
+def _with_own_tools(site: Site, agent: Reference, made: WorkflowsWithTools) -> WorkflowMaker | None:
+    twice = next((name for name in made.tools if name in site.config.tools), None)
+    if twice is None:
+        return made
+    message = f"`{agent.text}` brings a tool called `{twice}`, and so does the file"
+    site.add("unfit-code", message, ("tools", twice), at_key=True, label="call one of them something else")
     return None
 
 

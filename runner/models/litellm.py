@@ -198,7 +198,7 @@ class LiteLLMModel:
         return self._refusals.from_status(status, said.encode(), wait)
 
 
-_STATUS_OF = {"overloaded_error": 529, "request_too_large": 413}
+_STATUS_OF = {"overloaded_error": 529, "request_too_large": 413, "timeout_error": 504}
 """What a provider answered where litellm has another status for it."""
 
 

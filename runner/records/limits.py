@@ -10,6 +10,7 @@ from typing import Any, Literal
 LIMIT_REASONS = frozenset(
     {
         "max_turns",
+        "max_steps",
         "max_tool_calls",
         "max_total_tokens",
         "max_cost",

@@ -50,7 +50,8 @@ def turn_of(body):
             ([text("Thought: So it is.\\nFinal Answer: 10")], "end_turn"),
         ],
         "repair": [
-            ([THOUGHT, use(1, "editor", command="str_replace", path="a.txt", old_str="nine", new_str="ten")], "tool_use"),
+            ([THOUGHT, use(1, "editor", command="str_replace", path="a.txt", old_str="nine", new_str="ten")],
+             "tool_use"),
             ([use(2, "finish", answer="10")], "tool_use"),
         ],
         "chat": [([THOUGHT, text("10")], "end_turn")],
@@ -84,8 +85,8 @@ class Messages(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         bodies.append(body)
-        wrong = refusal_of(body)
-        if self.path != "/v1/messages" or self.headers["x-api-key"] != "none" or "anthropic-version" not in self.headers:
+        wrong, known = refusal_of(body), self.headers["x-api-key"] == "none" and "anthropic-version" in self.headers
+        if self.path != "/v1/messages" or not known:
             self.answer(401, "authentication_error", "invalid x-api-key")
         elif wrong:
             self.answer(400, "invalid_request_error", wrong)
@@ -203,7 +204,7 @@ def test_parallel_calls_with_thinking_that_goes_back_as_it_came(folder: Path) ->
     assert [call["finish_reason"] for call in record["calls"]] == ["tool_calls", "tool_calls", "stop"]
     assert "reasoning" not in record["calls"][2]
     assert record["calls"][0]["retries"] == 1  # it was overloaded
-    assert record["calls"][0]["response_id"] == "msg_013Zva"
+    assert record["calls"][0]["id"] == "msg_013Zva"
     assert "thinking_blocks" not in json.dumps(record["calls"][0].get("extra", {}))
 
 
@@ -218,7 +219,7 @@ def test_tokens_as_the_provider_counted_them(folder: Path) -> None:
 def test_what_was_asked(folder: Path) -> None:
     asked = json.loads((folder / "bodies.json").read_text())
     last = next(body for body in reversed(asked) if body["messages"][0]["content"][0]["text"] == "sums")
-    user, called, answered, again, last_answers = last["messages"]
+    _, called, answered, again, last_answers = last["messages"]
     assert [block["type"] for block in called["content"]] == [
         "thinking", "redacted_thinking", "text", "tool_use", "tool_use",
     ]  # fmt: skip

@@ -56,6 +56,19 @@ ERRORS = [
     [404, "not_found_error", "model: claude-x"],
     [500, "api_error", "Internal server error"],
     [529, "overloaded_error", "Overloaded"],
+    [504, "timeout_error", "Request timed out"],
+    [413, "request_too_large", "Request exceeds the maximum size"],
+    [400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 9000 + 2000 > 10000, decrease"],
+    [400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 90 + 2000 > 1000, decrease"],
+    [400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."],
+]
+REDACTED = [
+    {"type": "redacted_thinking", "data": "EmwK"}, {"type": "tool_use", "id": "toolu_01", "name": "add", "input": {}},
+]
+SEARCHED = [
+    {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "x"}},
+    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01", "content": []},
+    {"type": "text", "text": "So it is."},
 ]
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
@@ -77,7 +90,7 @@ async def serve(status, body):
                 length = int(head.lower().split(b"content-length:")[1].split(b"\\r\\n")[0])
                 asked.append([head.split(b" ")[1].decode(), json.loads(await reader.readexactly(length))])
                 data = json.dumps(body).encode()
-                wait = "retry-after: 7\\r\\n" if status == 429 else ""
+                wait = "retry-after: 7\\r\\n" if status in (429, 529) else ""
                 start = f"HTTP/1.1 {status} X\\r\\ncontent-type: application/json\\r\\n{wait}"
                 writer.write(f"{start}content-length: {len(data)}\\r\\n\\r\\n".encode() + data)
                 await writer.drain()
@@ -103,6 +116,7 @@ async def ask(status, body, model=CLAUDE, messages=HI, **sampling):
     return {
         "message": found.message, "finish": found.finish_reason, "reasoning": found.reasoning, "cost": found.cost,
         "usage": [usage.input_tokens, usage.output_tokens, usage.cached_tokens],
+        "thought": usage.reasoning_tokens, "id": found.response_id, "extra": dict(found.extra),
     }
 
 
@@ -116,6 +130,12 @@ async def main():
         slept.clear()
         found[words] = await ask(status, {"type": "error", "error": {"type": kind, "message": words}})
         found[words]["slept"] = list(slept)
+    for stop in ("max_tokens", "stop_sequence", "refusal", "model_context_window_exceeded", "pause_turn", "new_word"):
+        found[stop] = await ask(200, {**LAST, "stop_reason": stop})
+    found["redacted"] = await ask(200, {**MESSAGE, "content": REDACTED})
+    counted = {**USAGE, "output_tokens_details": {"thinking_tokens": 33}}
+    found["counted"] = await ask(200, {**MESSAGE, "usage": counted})
+    found["searched"] = await ask(200, {**LAST, "content": SEARCHED})
     found["seed"] = await ask(200, LAST, seed=3)
     found["dropped"] = await ask(200, LAST, seed=3, extra={"drop_params": True})
     found["gemini"] = await ask(200, GEMINI, model="gemini/gemini-2.5-flash")
@@ -191,7 +211,16 @@ def test_anthropic_gets_its_signed_thought_back_with_the_tool_result(found: dict
         ("not for you", "ModelRefused", "may not use this model"),
         ("model: claude-x", "ModelRefused", "check whether the provider serves `anthropic/claude"),
         ("Internal server error", "ModelUnavailable", "gave up after 2 tries"),
-        ("Overloaded", "ModelUnavailable", "gave up after 2 tries"),
+        ("Overloaded", "ModelUnavailable", "answered 529: Overloaded"),
+        ("Request timed out", "ModelUnavailable", "answered 504: Request timed out"),
+        ("Request exceeds the maximum size", "ModelRefused", "answered 413"),
+        ("input length and `max_tokens` exceed context limit: 9000 + 2000 > 10000, decrease", "ContextOverflow", ""),
+        (
+            "input length and `max_tokens` exceed context limit: 90 + 2000 > 1000, decrease",
+            "ModelRefused",
+            "`[sampling] max_tokens` is more than the model holds",
+        ),
+        ("Your credit balance is too low to access the Anthropic API.", "ModelRefused", "has no credit left"),
     ],
 )
 def test_anthropic_errors(found: dict[str, Any], words: str, becomes: str, more: str) -> None:
@@ -203,9 +232,44 @@ def test_anthropic_errors(found: dict[str, Any], words: str, becomes: str, more:
     assert failed["retries"] == len(failed["slept"]) == (1 if becomes == "ModelUnavailable" else 0)
 
 
-def test_the_providers_retry_after_is_honoured(found: dict[str, Any]) -> None:
-    [wait] = found["This request would exceed your organization's rate limit"]["slept"]
+@pytest.mark.parametrize("words", ["This request would exceed your organization's rate limit", "Overloaded"])
+def test_the_providers_retry_after_is_honoured(found: dict[str, Any], words: str) -> None:
+    [wait] = found[words]["slept"]
     assert 7.0 <= wait <= 7.7
+
+
+@pytest.mark.parametrize(
+    ("stop", "becomes"),
+    [
+        ("max_tokens", "length"),
+        ("stop_sequence", "stop"),
+        ("refusal", "content_filter"),
+        ("model_context_window_exceeded", "length"),
+        ("new_word", "new_word"),
+    ],
+)
+def test_anthropic_stop_reasons(found: dict[str, Any], stop: str, becomes: str) -> None:
+    assert (found[stop]["finish"], found[stop]["id"]) == (becomes, "msg_01")
+
+
+def test_a_turn_that_the_provider_paused_is_no_answer(found: dict[str, Any]) -> None:
+    assert found["pause_turn"]["error"] == "ModelRefused"
+    assert "paused its turn" in found["pause_turn"]["text"]
+
+
+def test_anthropic_thoughts_that_nobody_may_read(found: dict[str, Any]) -> None:
+    redacted = found["redacted"]
+    assert (redacted["reasoning"], redacted["message"]["content"]) == (None, None)
+    assert redacted["message"]["thinking_blocks"] == [{"type": "redacted_thinking", "data": "EmwK"}]
+    assert "thinking_blocks" not in json.dumps(redacted["extra"])  # once is enough
+
+
+def test_thinking_is_counted_by_the_provider_or_not_at_all(found: dict[str, Any]) -> None:
+    assert (found["counted"]["thought"], found["first"]["thought"]) == (33, 0)
+
+
+def test_a_tool_that_the_provider_ran_is_no_call_for_us(found: dict[str, Any]) -> None:
+    assert found["searched"]["message"] == {"role": "assistant", "content": "So it is."}
 
 
 def test_a_parameter_the_provider_does_not_have(found: dict[str, Any]) -> None:

@@ -22,10 +22,18 @@ if TYPE_CHECKING:
 @click.option("--failing", is_flag=True, help="With --list: only what is not scored or did not pass.")
 @json_option
 def command(run: Path, row: str | None, as_list: bool, failing: bool, as_json: bool) -> Exit:
-    """Print RUN's summary, or the transcript of one of its rollouts. ROW is a row's id, or its index."""
+    """Print RUN's summary, or the transcript of one of its rollouts. ROW is a row's id, or its index.
+
+    RUN may also be a trajectory that was saved from Python, or a folder of those.
+    """
+    from runner.agentic.saving import holds_saved
     from runner.batch.past_run import PastRun
 
-    shell, past = console(), PastRun.open(run)
+    shell = console()
+    if holds_saved(run):
+        _show_saved(run, row, shell, as_json)
+        return Exit.OK
+    past = PastRun.open(run)
     if row is not None:
         _show_row(past, row, shell, as_json)
     elif as_list or failing:
@@ -33,6 +41,24 @@ def command(run: Path, row: str | None, as_list: bool, failing: bool, as_json: b
     else:
         _show_summary(past, shell, as_json)
     return Exit.OK
+
+
+def _show_saved(path: Path, name: str | None, shell: Console, as_json: bool) -> None:
+    """A saved trajectory; of a folder, the one called `name`, or a line for each."""
+    from runner.agentic.client import TrajectoryClient
+    from runner.agentic.shown import trajectories_text, trajectory_text
+
+    try:
+        found = TrajectoryClient(path)
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error), "the file was damaged, or another version wrote it") from None
+    one = found.trajectories[0] if path.is_file() else None if name is None else found.get(name)
+    if name is not None and (one is None or one.request_id != name):
+        raise CommandError(f"{path} has no trajectory `{name}`", f"`osmosis-run show {path}` lists what there is")
+    if as_json:
+        shell.print_json({"path": str(path), **found.summary()} if one is None else one.to_dict())
+    else:
+        shell.out(trajectories_text(found, shell.data) if one is None else trajectory_text(one, shell.data))
 
 
 def _show_summary(past: PastRun, shell: Console, as_json: bool) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path as FilePath
 
 from runner.config.checks.checking import Checking
 from runner.config.checks.contents import regex_of
+from runner.config.checks.kubernetes import check_kubernetes
+from runner.config.checks.there import is_there
 from runner.config.graders import CommandGrader, CommandScore
 from runner.config.model import VARIABLE_PATTERN
 from runner.config.sandboxes import HONOURED, SandboxSection
 from runner.diag.diagnostic import Path
-from runner.diag.suggest import nearest
 
 _TARGET = re.compile(r"[^:\0]+(:(ro|rw))?")
 _NUMBERS = re.compile(r"\d{1,9}(:\d{1,9})?")
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_KEYS = "letters, digits, `-`, `_` and `.`, at most 63, after `DOMAIN/` or not"
-_VALUES = "letters, digits, `-`, `_` and `.`, at most 63"
 
 
 def check_sandboxes(check: Checking) -> None:
@@ -34,7 +30,7 @@ def check_sandboxes(check: Checking) -> None:
         _copies(check, path, section)
         _pool(check, path, section)
         if section.kind == "kubernetes":
-            _kubernetes(check, (*path, "kubernetes"), section)
+            check_kubernetes(check, path, section)
     _graders(check)
 
 
@@ -71,7 +67,7 @@ def _mounts(check: Checking, path: Path, section: SandboxSection) -> None:
         if not _TARGET.fullmatch(target):
             check.report("bad-value", where, f"`{target}` is no place inside", 'write `"/data:ro"` or `"/data:rw"`')
         elif section.kind in HONOURED["mount"]:
-            _there(check, where, host, "mount")
+            is_there(check, where, host, "mount")
 
 
 def _copies(check: Checking, path: Path, section: SandboxSection) -> None:
@@ -80,17 +76,7 @@ def _copies(check: Checking, path: Path, section: SandboxSection) -> None:
         if not target or "\0" in target:
             check.report("bad-value", where, "it is copied to no place", 'write a path inside: `"."`')
         elif "{{" not in host and "{%" not in host:
-            _there(check, where, host, "copy")
-
-
-def _there(check: Checking, where: Path, host: str, verb: str, *, key: bool = True) -> None:
-    folder = check.loaded.origins.folder(where)
-    found = folder / FilePath(host).expanduser()
-    if not found.exists():
-        names = [entry.name for entry in found.parent.iterdir()] if found.parent.is_dir() else []
-        near = nearest(found.name, names)
-        label = f"did you mean `{FilePath(host).with_name(near)}`?" if near else "make it, or name another"
-        check.report("missing-path", where, f"there is no `{host}` to {verb}", label, key=key)
+            is_there(check, where, host, "copy")
 
 
 def _pool(check: Checking, path: Path, section: SandboxSection) -> None:
@@ -101,45 +87,6 @@ def _pool(check: Checking, path: Path, section: SandboxSection) -> None:
         message = f"{section.warm} cannot be kept ready where at most {section.most} are alive"
         related = [(check.place((*path, "max")), "the most")]
         check.report("limits-conflict", (*path, "warm"), message, "lower it", related=related)
-
-
-def _kubernetes(check: Checking, path: Path, section: SandboxSection) -> None:
-    asked = section.kubernetes
-    for kind, table in (
-        ("labels", asked.labels),
-        ("annotations", asked.annotations),
-        ("node_selector", asked.node_selector),
-    ):
-        for key, value in table.items():
-            where = (*path, kind, key)
-            if not _LABEL_KEY.fullmatch(key):
-                check.report("bad-value", where, f"`{key}` cannot be a key of `{kind}`", _KEYS, key=True)
-            elif kind != "node_selector" and key.startswith(("osmosis-run/", "app.kubernetes.io/managed-by")):
-                check.report("bad-value", where, f"`{key}` is ours: pods are found by it", "choose another", key=True)
-            elif kind != "annotations" and not _LABEL_VALUE.fullmatch(value):
-                check.report("bad-value", where, f"`{value}` cannot be the value of a label", _VALUES)
-    for index, each in enumerate(asked.tolerations):
-        where = (*path, "tolerations", index)
-        if each.operator == "Exists" and each.value is not None:
-            check.report("bad-value", (*where, "value"), "`Exists` takes no value", "remove it")
-        elif each.operator == "Equal" and each.key is None:
-            check.report(
-                "missing-key", where, "`Equal` needs the `key` of a taint", 'add `key`, or `operator = "Exists"`'
-            )
-    for key, wanted, most in (
-        ("request_memory", asked.request_memory, section.memory),
-        ("request_cpus", asked.request_cpus, section.cpus),
-    ):
-        if wanted is not None and most is not None and wanted > most:
-            limit = key.removeprefix("request_")
-            related = [(check.place((*path[:-1], limit)), "the limit")]
-            message = f"a pod cannot ask a node for more than its `{limit}`"
-            check.report("limits-conflict", (*path, key), message, "lower it", related=related)
-    if asked.kubeconfig is not None:
-        _there(check, (*path, "kubeconfig"), asked.kubeconfig, "read", key=False)
-    if section.network and "network_policy" in asked.model_fields_set:
-        where = (*path, "network_policy")
-        check.warn("no-effect", where, "with `network = true` nothing is denied", "remove it", key=True)
 
 
 def _graders(check: Checking) -> None:
