@@ -9,41 +9,38 @@ import re
 import sys
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
 
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("documents"))
 
 server = MCPServer("library")
-documents = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
+documents = {path.stem: path.read_text(encoding="utf-8").strip() for path in sorted(FOLDER.glob("*.md"))}
 
 
 @server.tool()
-def search(query: str, limit: int = 5) -> str:
-    """Find documents by words. Gives their names, the best first, each with the line that fits best.
-
-    Args:
-        query: Words to look for.
-        limit: At most so many documents.
-    """
+def search(
+    query: Annotated[str, Field(description="Words to look for.")],
+    limit: Annotated[int, Field(description="At most so many documents.", ge=1, le=20)] = 5,
+) -> str:
+    """Find documents by words. Gives their names, the best first, each with the line that fits best."""
     words = set(_words(query))
     scored = [(_score(words, text), name) for name, text in documents.items()]
-    found = sorted((-score, name) for score, name in scored if score > 0)[: max(1, limit)]
+    found = sorted((-score, name) for score, name in scored if score > 0)[:limit]
     if not found:
         return f"no document has any of these words: {', '.join(sorted(words))}"
     return "\n".join(f"{name}: {_line(words, documents[name])}" for _, name in found)
 
 
 @server.tool()
-def read(name: str) -> str:
-    """Read a document. Names in brackets are those of other documents.
-
-    Args:
-        name: The document's name, as `search` gives it.
-    """
+def read(name: Annotated[str, Field(description="The document's name, as `search` gives it.")]) -> str:
+    """Read a document. Names in brackets are those of other documents."""
     if name not in documents:
         near = get_close_matches(name, documents, n=3, cutoff=0.4)
-        raise ValueError(f"there is no document `{name}`; names like it: {', '.join(near) or 'none'}")
+        raise ToolError(f"there is no document `{name}`; names like it: {', '.join(near) or 'none'}")
     return documents[name]
 
 

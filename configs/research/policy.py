@@ -28,7 +28,9 @@ PLANS = {
     "lens": Plan("Skerry Light lens", ("skerry-light", "ada-lindqvist"), r"born in Malm in (\d+)"),
     "book": Plan("Skerry Light lens", ("skerry-light", "ada-lindqvist", "per-osten"), r'book "(.+?)"'),
     "period": Plan("Hollin Observatory founded", ("hollin-observatory", "edda-marsh", "comet-marsh"), r"every (\d+)"),
-    "return": Plan("comet discovered founder", ("hollin-observatory", "edda-marsh", "comet-marsh"), r"expected in (\d+)"),
+    "return": Plan(
+        "comet discovered founder", ("hollin-observatory", "edda-marsh", "comet-marsh"), r"expected in (\d+)"
+    ),
     "hill": Plan("Hollin saxifrage", ("hollin-saxifrage", "gannet-hill"), r"(\d+) metres"),
     "plants": Plan("Hollin saxifrage counted", ("hollin-saxifrage",), r"(\d+) plants"),  # an old number
     "leader": Plan("saxifrage census", ("hollin-saxifrage", "census-2021", "mira-dahl"), r"born in (\w+)"),
@@ -52,7 +54,7 @@ def answer(messages: list[dict[str, Any]], row: dict[str, Any]) -> str:
     """The next text: a thought and a call, or the final answer."""
     plan = PLANS[row["id"]]
     turn = sum(message["role"] == "assistant" for message in messages)
-    call = f'library/search(query="{plan.query}"'
+    call = f'library__search(query="{plan.query}"'
     if plan.slip:
         if turn == 0:
             return f"Thought: I look for it.\nAction: {call}"
@@ -60,7 +62,7 @@ def answer(messages: list[dict[str, Any]], row: dict[str, Any]) -> str:
     if turn == 0 or plan.query_again:
         return f"Thought: I look for it.\nAction: {call})"
     if turn <= len(plan.reads):
-        return f'Thought: It should stand there.\nAction: library/read(name="{plan.reads[turn - 1]}")'
+        return f'Thought: It should stand there.\nAction: library__read(name="{plan.reads[turn - 1]}")'
     found = re.search(plan.pattern, str(messages[-1]["content"]))
     said = " ".join(found[1].split()) if found else "unknown"
     return f"Thought: That is it.\nFinal Answer: {said}"

@@ -10,12 +10,14 @@ import functools
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from runner.agentic.adapted import adapted
+from runner.agentic.conversation import answered, asks_on
 from runner.agentic.reply import completion_of
 from runner.agentic.steps import log_probs_of
-from runner.agentic.trajectory import MESSAGE, SAME_MESSAGE, StepType, Trajectory, TrajectoryStep
+from runner.agentic.trajectory import MESSAGE, StepType, Trajectory, TrajectoryStep
 from runner.records.message import Message
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from runner.tools.tool import Tool
     from runner.workflows.parsers.parser import Parsed, Parser
     from runner.workflows.workflow import AgentWorkflow
-
-GO_ON = "Go on."
 
 
 def _prepare(target: Any, config: Mapping[str, Any]) -> Any:
@@ -37,11 +37,15 @@ class BaseAgent(ABC):
     """Plays one prompt at a time to a `Trajectory`. `max_steps` counts steps: observations and results too.
 
     `tools_config` names built-in tools with their settings, and classes. Other keywords are kept in `config`;
-    `system_prompt` is one that every agent knows. Raises ValueError for a limit that cannot be.
+    `system_prompt` is one that every agent knows. Raises ValueError for a limit that cannot be, and for a keyword that
+    nothing would read.
     """
 
     parser: ClassVar[str] = "react-text"
     """The text format that `parse_llm_output` reads, and that `create_system_prompt` tells."""
+
+    knobs: ClassVar[Sequence[str] | None] = None
+    """The further keywords that it takes; None: any, for its own code to read."""
 
     calls_natively: ClassVar[bool] = False
     """Whether its tools are offered over the wire where the model takes that; else they are told in words."""
@@ -58,6 +62,7 @@ class BaseAgent(ABC):
         **config: Any,
     ) -> None:
         _check(max_steps, max_tokens_per_step, temperature)
+        _check_words(config, self.knobs)
         self.max_steps = max_steps
         self.max_tokens_per_step = max_tokens_per_step
         self.temperature = temperature
@@ -136,12 +141,12 @@ class BaseAgent(ABC):
             asked = current.system_prompt if current is not None else ""
             system = "\n\n".join(part for part in (asked, self.create_system_prompt()) if part)
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
-        messages += _answered(trajectory)
+        messages += answered(trajectory)
         if additional_message is not None:
             more = {"role": "user", "content": additional_message}
             messages.append(more if isinstance(additional_message, str) else dict(additional_message))
         elif messages and messages[-1].get("role") == "assistant":
-            messages.append(_asks_on(trajectory.steps[-1]))
+            messages.append(asks_on(trajectory.steps[-1]))
         return messages
 
     def parse_llm_output(self, output: Any) -> TrajectoryStep:
@@ -226,26 +231,6 @@ class BaseAgent(ABC):
         return parser_named(self.parser)
 
 
-def _answered(trajectory: Trajectory) -> list[Message]:
-    """The conversation, in which each message of the model is answered before its next one."""
-    messages: list[Message] = []
-    before: TrajectoryStep | None = None
-    for step in trajectory.steps:
-        if step.metadata.get(SAME_MESSAGE):
-            continue
-        message = step.to_message()
-        if before is not None and message["role"] == messages[-1]["role"] == "assistant":
-            messages.append(_asks_on(before))
-        messages.append(message)
-        before = step
-    return messages
-
-
-def _asks_on(step: TrajectoryStep) -> Message:
-    # An endpoint that is asked again after its own message would continue that message, or refuse.
-    return {"role": "user", "content": step.metadata.get("correction") or GO_ON}
-
-
 def _added(trajectory: Trajectory, kind: StepType, content: str, metadata: dict[str, Any]) -> TrajectoryStep:
     step = TrajectoryStep(kind, content, metadata)
     trajectory.add_step(step)
@@ -268,6 +253,21 @@ def _played(own: Callable[..., Any]) -> Callable[..., Any]:
         return await play_prompt(self, prompt, llm_generate_func, request_id, keywords)
 
     return run_trajectory
+
+
+_OWN = ("max_steps", "max_tokens_per_step", "temperature", "tools_config", "system_prompt")
+
+
+def _check_words(config: Mapping[str, Any], knobs: Sequence[str] | None) -> None:
+    """Refuse a keyword that nothing reads: one that no agent of ours has, or a slip of the pen in one's own."""
+    for key in config:
+        if key in _OWN or (knobs is not None and key in knobs):
+            continue
+        near = get_close_matches(key, [*_OWN, *(knobs or ())], n=1, cutoff=0.8)
+        if near:
+            raise ValueError(f"there is no keyword {key!r}; did you mean {near[0]!r}?")
+        if knobs is not None:
+            raise ValueError(f"there is no keyword {key!r}; there are: {', '.join([*_OWN, *knobs])}")
 
 
 def _check(max_steps: Any, max_tokens: Any, temperature: Any) -> None:

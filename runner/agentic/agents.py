@@ -25,6 +25,8 @@ class EngineAgent(BaseAgent):
     ends: ClassVar[tuple[str, ...]] = (FINISH,)
     """Tools whose call ends the trajectory."""
 
+    knobs: ClassVar[Sequence[str] | None] = ()
+
     async def run_trajectory(
         self, prompt: Any, llm_generate_func: Callable[..., Any] | None = None, request_id: str = "", **keywords: Any
     ) -> Trajectory:
@@ -122,6 +124,8 @@ class CodingAgent(EngineAgent):
     The sandbox is `tools_config["sandbox"]`, with the keys of a file's `[sandboxes]`. Its knobs are the keys of the
     file's agent `coding`. Without tools of its own it gets a shell, an editor and a search.
     """
+
+    knobs = _KNOBS
 
     def settings(self, *, native: bool) -> dict[str, Any]:
         knobs = {key: value for key, value in self.config.items() if key in _KNOBS}

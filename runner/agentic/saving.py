@@ -89,7 +89,7 @@ def is_saved(path: Path) -> bool:
 
 def saved_in(folder: Path) -> Iterator[Path]:
     """The files of saved trajectories in a folder, by name."""
-    return (path for path in sorted(folder.glob(f"*{SUFFIX}")) if is_saved(path))
+    return (path for path in sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stem) if is_saved(path))
 
 
 def holds_saved(path: Path) -> bool:

@@ -47,25 +47,38 @@ def _conversation(record: Mapping[str, Any], style: Style) -> list[str]:
     spans = {span.get("tool_call_id"): span for span in record.get("tools") or ()}
     # A prompt may hold assistant messages of its own, so calls belong to the last ones.
     first = sum(message.get("role") == "assistant" for message in messages) - len(calls)
-    blocks, seen = [], 0
+    blocks: list[str] = []
+    written: list[str] = []
+    seen = 0
     for message in messages:
-        note = ""
+        notes: list[str] = []
         if message.get("role") == "assistant":
-            note = _call_note(calls[seen - first]) if 0 <= first <= seen else ""
-            reasoning = calls[seen - first].get("reasoning") if 0 <= first <= seen else None
-            if reasoning:
-                blocks.append(_block("reasoning", "", safe(str(reasoning)), style.dim, style))
+            call = calls[seen - first] if 0 <= first <= seen else {}
+            notes = [_call_note(call)] if call else []
+            if call.get("reasoning"):
+                blocks.append(_block("reasoning", "", safe(str(call["reasoning"])), style.dim, style))
+            written = [_span_note(span) for span in spans.values() if _is_written(span, call)]
             seen += 1
         elif message.get("role") == "tool":
-            note = _span_note(spans.get(message.get("tool_call_id")))
-        blocks.append(_message(message, note, style))
+            notes = [_span_note(spans.get(message.get("tool_call_id")))]
+        elif message.get("role") == "user":
+            notes, written = written, []
+        blocks.append(_message(message, notes, style))
     return blocks
 
 
-def _message(message: Message, note: str, style: Style) -> str:
+def _is_written(span: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+    """Whether a tool call stood in the text of the answer that `call` brought: a user message holds its result."""
+    return "arguments" in span and span.get("turn") == call.get("turn")
+
+
+def _message(message: Message, notes: Sequence[str], style: Style) -> str:
+    """A message under its notes: one beside its title, or how many there are, and a line for each."""
     role = str(message.get("role") or "?")
     paint = {"assistant": style.ok, "tool": style.name, "system": style.dim}.get(role, style.bold)
-    lines = [safe(text_of(message))] if text_of(message) else []
+    note = f"{len(notes)} calls" if len(notes) > 1 else "".join(notes)
+    lines = [style.dim(each) for each in notes] if len(notes) > 1 else []
+    lines += [safe(text_of(message))] if text_of(message) else []
     for call in tool_calls_of(message) if role == "assistant" else ():
         lines.append(style.name(f"→ {safe(call.name)}({safe(call.arguments)})"))
     return _block(role, note, "\n".join(lines) or style.dim("(empty)"), paint, style)
@@ -93,7 +106,11 @@ def _call_note(call: Mapping[str, Any]) -> str:
 def _span_note(span: Mapping[str, Any] | None) -> str:
     if span is None:
         return ""
-    facts = [str(span.get("name") or ""), str(span.get("status") or ""), duration(float(span.get("seconds") or 0.0))]
+    facts = [
+        safe(str(span.get("name") or "")),
+        str(span.get("status") or ""),
+        duration(float(span.get("seconds") or 0.0)),
+    ]
     if span.get("truncated"):
         facts.append("cut")
     return " · ".join(fact for fact in facts if fact)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from runner.build.builtins import sandbox_of
 from runner.build.site import Site
 from runner.config.builtins import FinishTool, SandboxedTool
 from runner.config.parser import ParserSection
@@ -19,7 +18,7 @@ from runner.workflows.parsers.parser import Parser
 from runner.workflows.tools import ToolsWorkflow
 from runner.workflows.workflow import AgentWorkflow
 
-_REACT = ParserSection(format="react-text")
+_REACT = ParserSection.model_construct(format="react-text")
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def _parser(site: Site, section: ParserSection) -> Parser | None:
 def _sandbox(site: Site) -> str:
     """The sandbox of the first tool that works in one, or the only one there is."""
     config = site.config
-    named = [sandbox_of(config, section) for section in config.tools.values() if isinstance(section, SandboxedTool)]
+    named = [config.sandbox_of(section) for section in config.tools.values() if isinstance(section, SandboxedTool)]
     return next((name for name in (*named, *config.sandboxes) if name), "")
 
 

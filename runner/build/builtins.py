@@ -40,11 +40,6 @@ _WORDS = 300
 """Characters that a shell's result may have beyond its output, to say how the command ended."""
 
 
-def sandbox_of(config: RolloutConfig, section: SandboxedTool) -> str:
-    """The sandbox that a tool works in: its own word, or the only one there is; "" where that is open."""
-    return section.sandbox or (next(iter(config.sandboxes)) if len(config.sandboxes) == 1 else "")
-
-
 def _made(config: RolloutConfig, name: str, section: ToolSection, timeout: float | None) -> tuple[ToolSpec, Act]:
     match section:
         case CalculatorTool():
@@ -55,7 +50,7 @@ def _made(config: RolloutConfig, name: str, section: ToolSection, timeout: float
         case FinishTool():
             return notes.Finish().spec(name), alone(notes.Finish())
         case SandboxedTool():
-            return _sandboxed(name, sandbox_of(config, section), section, timeout)
+            return _sandboxed(name, config.sandbox_of(section), section, timeout)
     raise TypeError(f"{type(section).__name__} is no built-in tool")
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.build.entrypoint import grader_config
 from runner.build.live import GraderPart
 from runner.build.site import Site
 from runner.build.templates import compile_template, compile_text
@@ -28,7 +27,6 @@ from runner.diag.diagnostic import Path
 from runner.diag.suggest import nearest
 from runner.graders import (
     choice,
-    command,
     contains,
     exact,
     extract,
@@ -196,7 +194,11 @@ def _python(bench: _Bench, section: PythonGrader) -> Grader | None:
     found = bench.site.find(section.call, (*bench.path, "call"))
     if found is None:
         return None
-    made = None if section.config else grader_config(bench.site, section.call)
+    made = None
+    if bench.site.found is not None and not section.config:
+        from runner.build.entrypoint import grader_config  # loaded already, by whoever found it
+
+        made = grader_config(bench.site, section.call)
     try:
         grader = python.PythonGrader(found.value, section.config, name=section.call.name, made=made)
     except GraderMisfit as misfit:
@@ -272,6 +274,8 @@ def _arguments(bench: _Bench, args: Mapping[str, Any], index: int) -> dict[str, 
 
 
 def _command(bench: _Bench, section: CommandGrader) -> Grader | None:
+    from runner.graders import command
+
     text = bench.expect(section.command, "command")
     names = list(bench.site.config.sandboxes)
     name = section.sandbox or (names[0] if len(names) == 1 else None)

@@ -17,15 +17,16 @@ from runner.config.model import EnvName
 from runner.records.completion import ToolSpec
 from runner.records.failure import ConfigFailure
 from runner.tools.approval import ApprovedTool, Rule
-from runner.tools.mcp.connection import Connection, ServerLost
 from runner.tools.mcp.endpoint import CommandEndpoint, Endpoint, UrlEndpoint
 from runner.tools.mcp.names import wire_name
-from runner.tools.mcp.tool import McpTool
 from runner.tools.schema import schema_faults
 from runner.tools.tool import Tool
 
 if TYPE_CHECKING:
     from mcp_types import Tool as Offered
+
+    from runner.tools.mcp.connection import Connection
+    from runner.tools.mcp.tool import McpTool
 
 _TIMEOUT = 60.0
 """Seconds of a call where neither the server's table nor `limits.tool_time` says any."""
@@ -83,6 +84,8 @@ def _build(site: Site, name: str, section: McpSection) -> McpPart:
     timeout = section.timeout or config.limits.tool_time or _TIMEOUT
 
     def connect() -> Connection:
+        from runner.tools.mcp.connection import Connection  # not before somebody connects
+
         return Connection(name, endpoint, start_time=section.start_time, timeout=timeout)
 
     chosen = config.workflow.tools
@@ -103,6 +106,8 @@ def _values(table: Mapping[str, str | EnvName]) -> dict[str, str]:
 
 
 async def _offered(part: McpPart, connection: Connection) -> list[McpTool]:
+    from runner.tools.mcp.connection import ServerLost
+
     try:
         offered = await connection.tools()
     except ServerLost as error:
@@ -120,6 +125,8 @@ def _tool(part: McpPart, connection: Connection, tool: Offered) -> McpTool:
     if faults:
         text = f"the MCP server offers `{name}` with a schema that is none: {faults[0].message}"
         raise ConfigFailure(f"{text}. Leave it out with `[mcp.{part.name}] tools`", kind="bad_schema")
+    from runner.tools.mcp.tool import McpTool
+
     spec = ToolSpec(wire_name(name), tool.description or "", tool.input_schema)
     connect = part.connect if part.own else None
     return McpTool(spec, tool.name, connection, max_output=part.max_output, connect=connect)

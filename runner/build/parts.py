@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from runner.build.entrypoint import enter
 from runner.build.graders import build_graders
 from runner.build.live import GraderPart, ResourcePart
-from runner.build.mcp import McpPart, build_servers
 from runner.build.models import ModelMaker, RolePart, build_models
 from runner.build.prompts import Prompts, build_prompts
 from runner.build.resources import build_resources
-from runner.build.sandboxes import SandboxPart, build_sandboxes
 from runner.build.site import Site
 from runner.build.tests import ScriptedTest, build_tests
 from runner.build.tools import build_tools
 from runner.build.workflow import WorkflowMaker, build_workflow
+from runner.config.reference import Reference
 from runner.graders.worker import Workers
 from runner.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from runner.build.mcp import McpPart
+    from runner.build.sandboxes import SandboxPart
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def assemble(site: Site) -> Parts:
     """Build every part of the site's config. Never raises for a mistake in it."""
     if site.imports:
         _set_environment(site)
-    enter(site)
+    _enter(site)
     workers = Workers()
     prompts = build_prompts(site)
     tools = build_tools(site)
@@ -51,8 +54,34 @@ def assemble(site: Site) -> Parts:
     graders = build_graders(site, workers)
     model, roles = build_models(site)
     return Parts(prompts, tools, run_resources, rollout_resources, graders, workers,
-                 build_workflow(site), model, roles, build_tests(site), build_sandboxes(site),
-                 build_servers(site))  # fmt: skip
+                 build_workflow(site), model, roles, build_tests(site), _sandboxes(site), _servers(site))  # fmt: skip
+
+
+# What few files have is loaded for those alone: a check has 300 ms.
+
+
+def _enter(site: Site) -> None:
+    agent = site.config.agent
+    if isinstance(agent, Reference) and not agent.name:
+        from runner.build.entrypoint import enter
+
+        enter(site)
+
+
+def _sandboxes(site: Site) -> list[SandboxPart]:
+    if not site.config.sandboxes:
+        return []
+    from runner.build.sandboxes import build_sandboxes
+
+    return build_sandboxes(site)
+
+
+def _servers(site: Site) -> list[McpPart]:
+    if not site.config.mcp:
+        return []
+    from runner.build.mcp import build_servers
+
+    return build_servers(site)
 
 
 def _set_environment(site: Site) -> None:

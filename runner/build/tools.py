@@ -7,8 +7,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from runner.build.approval import approved
-from runner.build.builtins import build_builtin
 from runner.build.site import Needed, Site
 from runner.config.tools import CallTool, ToolSection
 from runner.diag.diagnostic import Path
@@ -26,11 +24,16 @@ from runner.tools.tool import Tool
 def build_tools(site: Site) -> dict[str, Tool]:
     """Every tool of the file, by name; one that cannot be built is a finding and left out."""
     built = {name: _build(site, name, section) for name, section in site.config.tools.items()}
-    return {
-        name: approved(site, tool, site.config.tools[name].approve, ("tools", name))
-        for name, tool in built.items()
-        if tool is not None
-    }
+    return {name: _approved(site, name, tool) for name, tool in built.items() if tool is not None}
+
+
+def _approved(site: Site, name: str, tool: Tool) -> Tool:
+    rules = site.config.tools[name].approve
+    if not rules:
+        return tool
+    from runner.build.approval import approved
+
+    return approved(site, tool, rules, ("tools", name))
 
 
 def offered_names(site: Site) -> list[str]:
@@ -44,6 +47,8 @@ def offered_names(site: Site) -> list[str]:
 
 def _build(site: Site, name: str, section: ToolSection) -> Tool | None:
     if not isinstance(section, CallTool):
+        from runner.build.builtins import build_builtin  # 10 ms that only a file with one pays
+
         return build_builtin(site.config, name, section)
     path: Path = ("tools", name)
     inject = _injectors(site, section, path)

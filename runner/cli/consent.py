@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 
+from runner.batch.transcript import safe
 from runner.cli.console import Console
 from runner.tools.tool import Question
 
@@ -15,12 +16,16 @@ _LONGEST = 2000
 
 
 def question_text(console: Console, question: Question) -> str:
-    """What is asked: the call whole, as far as it can be read at a glance, and why it is asked about."""
-    arguments = json.dumps(question.arguments, ensure_ascii=False, indent=2, default=str)
+    """What is asked: the call whole, as far as it can be read at a glance, and why it is asked about.
+
+    Signs that would steer the terminal or turn the text around are spelled out: what is read is what is done.
+    """
+    arguments = safe(json.dumps(question.arguments, ensure_ascii=False, indent=2, default=str))
     shown = arguments if len(arguments) <= _LONGEST else f"{arguments[:_LONGEST]}\n… {len(arguments) - _LONGEST:,} more"
     style = console.talk
     why = f"\n{question.reason}" if question.reason else ""
-    head = f"{style.warn('May this call be made?')}  {style.name(question.tool)}  {style.dim(question.rollout_id)}"
+    tool, rollout = style.name(safe(question.tool)), style.dim(safe(question.rollout_id))
+    head = f"{style.warn('May this call be made?')}  {tool}  {rollout}"
     return f"\n{head}\n{shown}{why}\n{style.bold('y or N › ')}"
 
 

@@ -93,10 +93,17 @@ def _known(error: BaseException) -> CommandError | None:
     return _store_error(error)
 
 
+_CURES = {
+    "mcp_unavailable": "what a server offers is known only when it is connected; `osmosis-run validate` connects none",
+    "unknown_tool": "`osmosis-run explain mcp` says how tools are chosen",
+}
+"""What to do about a failure of the configuration that shows only when something runs, by its kind."""
+
+
 def _rollout_error(error: RolloutError) -> CommandError:
     where = f" ({error.where})" if error.where else ""
     if error.boundary == "config":
-        return CommandError(f"{error}{where}", "`osmosis-run validate` checks the file")
+        return CommandError(f"{error}{where}", _CURES.get(error.kind, "`osmosis-run validate` checks the file"))
     return CommandError(f"{error.boundary}: {error}{where}", code=Exit.INCOMPLETE)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
+from runner.config.builtins import SandboxedTool
 from runner.config.dataset import DatasetSection
 from runner.config.environment import EnvTable, SecretsSection
 from runner.config.eval import EvalSection
@@ -112,6 +113,10 @@ class RolloutConfig(Section):
     def name(self) -> str:
         """`workflow.name`, or the name of the file's folder."""
         return self.workflow.name or self.folder.name or "workflow"
+
+    def sandbox_of(self, section: SandboxedTool) -> str:
+        """The sandbox that a tool works in: its own word, or the only one there is; "" where that is open."""
+        return section.sandbox or (next(iter(self.sandboxes)) if len(self.sandboxes) == 1 else "")
 
     @property
     def agent(self) -> AgentName | Reference:

@@ -10,7 +10,14 @@ from pydantic_core import PydanticCustomError
 from runner.config.model import Header
 from runner.config.quantity import Seconds
 from runner.config.section import OPERATION, Array, Section
-from runner.config.tools import ApproveRule
+from runner.config.tools import ApproveRule, ToolTest
+
+
+class McpTest(ToolTest):
+    """A golden case of one of the server's tools, run by `osmosis-run test` against the server itself."""
+
+    tool: str
+    """Which of its tools, by the server's own name for it."""
 
 
 class McpSection(Section):
@@ -36,6 +43,8 @@ class McpSection(Section):
     """How long one call may take. Default: `limits.tool_time`."""
     max_output: Annotated[int, Field(ge=1)] = 16000
     """The longest result, in characters; the middle of a longer one is cut and the cut is said."""
+    tests: Annotated[Array[McpTest], OPERATION] = ()
+    """Golden cases, run by `osmosis-run test`."""
 
     @model_validator(mode="before")
     @classmethod

@@ -39,12 +39,18 @@ class Address(NamedTuple):
     target: str
 
 
+def start_of(url: str) -> str:
+    """Everything before the path of a URL that goes out as it stands: what many have in common; "" for any other."""
+    end = url.find("/", 8)
+    return url[:end] if end > 0 and _PLAIN.fullmatch(url) is not None else ""
+
+
 def address_of(url: str) -> Address:
     """Take a URL apart; user and password are left out. Raises ValueError, with a sentence."""
-    end = url.find("/", 8)
-    if end > 0 and _PLAIN.fullmatch(url) is not None:
-        scheme, origin, authority = _place_of(url[:end])
-        return Address(scheme, origin, authority, url[end:])
+    start = start_of(url)
+    if start:
+        scheme, origin, authority = _place_of(start)
+        return Address(scheme, origin, authority, url[len(start) :])
     return _any_address(url)
 
 

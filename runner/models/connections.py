@@ -7,7 +7,8 @@ has used for a while is closed and forgotten.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from runner.models.address import Origin, unsendable_header
 from runner.models.http1 import IDLE_TIME, Pool
@@ -44,7 +45,7 @@ class Connections:
         """How many connections of plain http are open."""
         return sum(len(pool.open) for pool in self._pools.values())
 
-    async def post(
+    def post(
         self,
         url: str,
         headers: Mapping[str, str],
@@ -54,18 +55,19 @@ class Connections:
         max_body: int,
         body_wait: float | None = None,
         sink: Sink | None = None,
-    ) -> Answer:
+    ) -> Coroutine[Any, Any, Answer]:
         """Post JSON once, within `timeout` seconds. No redirect is followed. Raises TransportError.
 
         An answer larger than `max_body` bytes is an error, unless `body_wait` is given. Then the status is what
         matters: once it is here, its body may take so many seconds more, and `answer.body` is as much of it as came
-        (`answer.whole` tells whether that was all). `sink` takes the body of an event stream.
+        (`answer.whole` tells whether that was all); of a plain 2xx the headers are left out. `sink` takes the body of
+        an event stream.
         """
-        bad = unsendable_header(headers)
+        bad = unsendable_header(headers) if headers else ""
         if bad:
             raise TransportError(f"the header `{bad}` holds a character that HTTP cannot carry", retry=False)
         letter = addressed(url, headers, self.proxies)
-        return await send(self.carrier(letter), letter, body, Bounds(timeout, max_body, body_wait), sink)
+        return send(self.carrier(letter), letter, body, Bounds(timeout, max_body, body_wait), sink)
 
     def carrier(self, letter: Letter) -> Carrier:
         """What takes this letter to its origin now. Not to be kept: an idle origin is forgotten."""

@@ -6,10 +6,10 @@ Whoever keeps connections (`http1.py`) is told when one is free and when it has 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
-from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink
+from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink, brief
+from runner.records.quick import quick
 
 _LINGER = 1.0
 """Seconds the end of an event stream may lag behind its `[DONE]` before the connection is given up."""
@@ -19,7 +19,7 @@ Request: TypeAlias = tuple[bytes, bytes]
 """The head and the body of one request."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Bounds:
     """How long an exchange may take, in seconds, and how large its answer may be, in bytes.
 
@@ -57,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._linger: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._body_wait: float | None = None
+        self._size = 0
         self.transport: asyncio.Transport | None = None
         self._reusable = False
         self.used = False
@@ -75,7 +76,7 @@ class Connection(asyncio.Protocol):
         assert self.transport is not None
         self._parser = ResponseParser(bounds.size, sink, bounds.body_wait is None)
         self._done = self._loop.create_future()
-        self._body_wait = bounds.body_wait
+        self._body_wait, self._size = bounds.body_wait, bounds.size
         self.transport.writelines(request)
         self._timer = self._loop.call_at(end, self._time_out)
         try:
@@ -98,6 +99,11 @@ class Connection(asyncio.Protocol):
             if self._linger is None:
                 self.close()  # nothing was asked
             return
+        if self._body_wait is not None and not parser.started:
+            parser.answer = brief(data, self._size)
+            if parser.answer is not None:
+                self._release(reusable=True)
+                return
         try:
             finished = parser.feed(data)
         except Exception as error:  # the sink's own error belongs to whoever waits

@@ -6,12 +6,22 @@ connection. Everything it holds is bounded by `MAX_HEAD` and the caller's limit 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 MAX_HEAD = 64 * 1024
 _MAX_CHUNK_LINE = 1024
+
+_BRIEF = re.compile(
+    rb"HTTP/1\.1 (2[0-9][0-9])(?: [^\r\n]*)?"
+    rb"(?:\r\n(?!content-length:|transfer-encoding:|content-encoding:|connection:)[!-9;-~]+:[^\r\n]*)*"
+    rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*"
+    rb"(?:\r\n(?!content-length:|transfer-encoding:|content-encoding:|connection:)[!-9;-~]+:[^\r\n]*)*",
+    re.IGNORECASE,
+)
+"""The head of an answer whose body has a length, is sent as it is, and ends nothing."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
 """Takes the next part of an event stream; True means: that was all I need."""
@@ -210,6 +220,21 @@ class ResponseParser:
         self._remaining -= len(part)
         if payload:
             self._take(payload)
+
+
+def brief(data: bytes, limit: int) -> Answer | None:
+    """A 2xx in `data`, whole and of the plainest kind, without its headers; None for anything else, and for a part.
+
+    Nearly all that acknowledges something is one. Whoever wants to know a header parses it.
+    """
+    end = data.find(b"\r\n\r\n")
+    if end < 0 or not data.startswith(b"HTTP/1.1 2"):
+        return None
+    found = _BRIEF.fullmatch(data, 0, end)
+    if found is None:
+        return None
+    status, length, size = int(found[1]), int(found[2]), len(data) - end - 4
+    return Answer(status, {}, data[end + 4 :]) if length == size <= limit and status != 204 else None
 
 
 def is_event_stream(status: int, headers: Mapping[str, str]) -> bool:

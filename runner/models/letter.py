@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 from urllib.request import getproxies, proxy_bypass
 
-from runner.models.address import Origin, address_of
+from runner.models.address import Origin, address_of, start_of
+
+_MANY = 1024
+_ALWAYS = {"content-type": "application/json", "accept-encoding": "identity"}
+_ALWAYS_LINES = "".join([f"{name}: {text}\r\n" for name, text in _ALWAYS.items()])
+
+Way: TypeAlias = tuple[Origin, str | None, str]
+"""Where letters of one scheme, host and port go: the origin, the proxy, and the head from behind the target up to the
+headers; "" for those that the library sends."""
 
 
 class Proxies:
@@ -13,6 +22,7 @@ class Proxies:
 
     def __init__(self) -> None:
         self._proxies = getproxies()
+        self._ways: dict[str, Way] = {}
 
     def of(self, scheme: str, host: str) -> str | None:
         """The proxy for a host, None for the direct way."""
@@ -20,6 +30,20 @@ class Proxies:
         if not proxy or proxy_bypass(host):
             return None
         return proxy if "://" in proxy else f"http://{proxy}"
+
+    def way(self, url: str) -> tuple[Way, str]:
+        """By which way a letter to `url` goes, and its target. Raises ValueError, with a sentence."""
+        start = start_of(url)
+        way = self._ways.get(start)
+        if way is not None:
+            return way, url[len(start) :]
+        address = address_of(url)
+        proxy = self.of(address.scheme, address.origin[0])
+        direct = address.scheme == "http" and proxy is None
+        way = address.origin, proxy, f" HTTP/1.1\r\nhost: {address.authority}\r\n" if direct else ""
+        if start and len(self._ways) < _MANY:
+            self._ways[start] = way
+        return way, address.target
 
 
 class Letter:
@@ -29,20 +53,20 @@ class Letter:
 
     def __init__(self, url: str, headers: Mapping[str, str], proxies: Proxies) -> None:
         """Raises ValueError, with a sentence, for an address to which nothing can be sent."""
-        address = address_of(url)
-        self.origin: Origin = address.origin
-        self.proxy = proxies.of(address.scheme, address.origin[0])
-        every = {"content-type": "application/json", "accept-encoding": "identity", **headers}
+        (origin, proxy, rest), target = proxies.way(url)
+        self.origin: Origin = origin
+        self.proxy = proxy
         self.url = url
         self.headers: Mapping[str, str] = {}
         self.head: bytes | None = None
-        if address.scheme == "http" and self.proxy is None:
-            lines = "".join([f"{name}: {text}\r\n" for name, text in every.items()])
-            self.head = (
-                f"POST {address.target} HTTP/1.1\r\nhost: {address.authority}\r\n{lines}content-length: "
-            ).encode("latin-1")
-        else:
-            self.headers = every
+        if not rest:
+            self.headers = {**_ALWAYS, **headers}
+            return
+        always = _ALWAYS_LINES
+        if not headers.keys().isdisjoint(_ALWAYS):
+            always, headers = "", {**_ALWAYS, **headers}
+        lines = "".join([f"{name}: {text}\r\n" for name, text in headers.items()])
+        self.head = f"POST {target}{rest}{always}{lines}content-length: ".encode("latin-1")
 
     @property
     def direct(self) -> bool:

@@ -14,6 +14,7 @@ from runner.build.plan import Plan
 from runner.datasets.dataset import DatasetError
 from runner.records.completion import ToolSpec
 from runner.records.failure import WorkflowError
+from runner.records.quick import quick
 from runner.records.rollout import RolloutRequest
 from runner.runtime.offered import offered_to
 from runner.serve.alive import Alive
@@ -42,7 +43,7 @@ Traced: TypeAlias = Callable[[Played, Headers], None]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Answer:
     """What goes back over HTTP."""
 
@@ -63,7 +64,7 @@ class Policy:
     max_metadata: int = 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class _Asked:
     """A start that was read, and what it is answered with when it is accepted. `mark` stands for its body."""
 

@@ -64,6 +64,7 @@ class Player:
         self._outbox = outbox
         self._models = models
         self._listen = listen
+        self._heard_of: frozenset[type[Event]] | None = getattr(listen, "hears", None)
         self._owe = owe
         self._report_cancelled = report_cancelled
         self._artifacts = artifacts
@@ -183,6 +184,8 @@ class Player:
             if played.start.grade and self._live.plan.graders:
                 loop = asyncio.get_running_loop()
                 played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
+        if self._heard_of is not None and type(event) not in self._heard_of:
+            return
         self._listen(event if played.label == event.rollout_id else replace(event, rollout_id=played.label))
 
     def _hold_soon(self, played: Played) -> None:

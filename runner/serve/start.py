@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from runner.records.message import Message
+from runner.records.quick import quick
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Chat:
     """Where completions come from: `url` is complete, `key` a bearer or None, `extra` goes into each body.
 
@@ -28,7 +29,7 @@ class Chat:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Start:
     """One rollout as a controller asked for it.
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from runner.records.quick import quick
+
 Phase: TypeAlias = Literal["accepted", "held", "settled"]
 
 CHANNELS = ("completion", "grader")
 """What callbacks are about, in the order in which a rollout's are posted."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Accepted:
     """A rollout whose start is answered. `keys` make a repeated request the same one; `worker` is who plays it."""
 
@@ -27,7 +29,7 @@ class Accepted:
     worker: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Owed:
     """A callback that must be posted. `channel` is "completion" or "grader", `key` a bearer or None."""
 
@@ -37,7 +39,7 @@ class Owed:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Verdict:
     """How a rollout ended: `status` and `message` are what the status endpoint says."""
 
@@ -59,7 +61,7 @@ class Unfinished:
     cancelled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Delivery:
     """A callback still owed. Of one rollout's, the one with the lowest `order` goes first; `first_at` is since when."""
 

@@ -103,8 +103,8 @@ def _apart(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _plain(value: Any) -> Any:
     """What JSON does not know by itself: a record as an object without its empty fields, anything else as its text."""
     if is_dataclass(value) and not isinstance(value, type):
-        found = {name: getattr(value, name) for name in (item.name for item in fields(value))}
-        return {name: part for name, part in found.items() if part not in (None, "", (), {})}
+        found = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {name: part for name, part in found.items() if part is not False and part not in (None, "", (), {})}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, set | frozenset | tuple):

@@ -16,12 +16,14 @@ _log = logging.getLogger(__name__)
 class Listeners:
     """A `Listener` that passes every event on to each of `listeners`, in their order.
 
-    One that raises hears the next event again; its first error of each type is logged with its traceback.
+    One that raises hears the next event again; its first error of each type is logged with its traceback. A listener
+    may say by `hears` which kinds of events it looks at; `hears` here is what all of them do, None for all events.
     """
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self._listeners = tuple(listener for listener in listeners if listener is not ignore)
         self._told: set[tuple[int, type[BaseException]]] = set()
+        self.hears = _heard_by(self._listeners)
 
     def __call__(self, event: Event) -> None:
         for listener in self._listeners:
@@ -42,6 +44,17 @@ class Listeners:
             type(event).__name__,
             exc_info=error,
         )
+
+
+def _heard_by(listeners: Iterable[Listener]) -> frozenset[type[Event]] | None:
+    """The kinds of events that somebody there looks at; None for all of them."""
+    every: set[type[Event]] = set()
+    for listener in listeners:
+        kinds = getattr(listener, "hears", None)
+        if kinds is None:
+            return None
+        every |= kinds
+    return frozenset(every)
 
 
 def listening(*listeners: Listener | None) -> Listener:

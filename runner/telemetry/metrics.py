@@ -82,6 +82,7 @@ class Metrics:
             Graded: self._graded,
             RolloutEnded: self._ended,
         }
+        self.hears = frozenset(self._hears)
 
     def __call__(self, event: Event) -> None:
         hear = self._hears.get(type(event))

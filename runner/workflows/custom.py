@@ -6,20 +6,22 @@ config. Each rollout then gets its own instance and its own deep copy of the con
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from runner.diag.refused import refused
 from runner.workflows.ambient import REHEARSAL, RolloutContext
 from runner.workflows.configs import places
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter, takes_context
 from runner.workflows.workflow import AgentWorkflow, AgentWorkflowConfig, AgentWorkflowContext
+
+if TYPE_CHECKING:
+    from asyncio import Semaphore
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -47,7 +49,7 @@ class PreparedWorkflow:
 
     make: Callable[[Any], AgentWorkflow[Any]]
     config: Any = None
-    slots: asyncio.Semaphore | None = None
+    slots: Semaphore | None = None
     """Places for as many as may run at once, where the config says so."""
 
     def __call__(self) -> AgentWorkflow[Any]:
@@ -78,7 +80,7 @@ class FunctionWorkflow(AgentWorkflow[Any]):
 class SlottedWorkflow(AgentWorkflow[Any]):
     """A workflow that waits for a place before it runs."""
 
-    def __init__(self, workflow: AgentWorkflow[Any], slots: asyncio.Semaphore) -> None:
+    def __init__(self, workflow: AgentWorkflow[Any], slots: Semaphore) -> None:
         super().__init__(workflow.config)
         self._workflow = workflow
         self._slots = slots
@@ -135,7 +137,11 @@ def _rehearsed(prepared: PreparedWorkflow, name: str, adapt: Adapt | None) -> Pr
     with RolloutContext(REHEARSAL, rollout_id="rehearsal"):  # an agent that looks for its rollout finds one
         sound = _tried(prepared, name, adapt)
     most = places(prepared.config)
-    return sound if most is None else replace(sound, slots=asyncio.Semaphore(most))
+    if most is None:
+        return sound
+    from asyncio import Semaphore  # a check plays nothing, and does without
+
+    return replace(sound, slots=Semaphore(most))
 
 
 def _a(word: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from runner.records.completion import Completion
 from runner.records.message import Message
 
@@ -24,10 +27,17 @@ def resendable(completion: Completion, *, reasoning: bool = False) -> Message:
     message = {key: value for key, value in completion.message.items() if key not in _UNSENT}
     if reasoning:
         thoughts = completion.reasoning or completion.message.get("reasoning_content")
-        details = completion.extra.get("reasoning_details") or completion.message.get("reasoning_details")
+        details = _details(completion)
         message.update({"reasoning_content": thoughts} if thoughts else {})
         message.update({"reasoning_details": details} if details else {})
     return message
+
+
+def _details(completion: Completion) -> Any:
+    """OpenRouter's `reasoning_details`, which litellm puts among the fields of the provider."""
+    aside = completion.extra.get("provider_specific_fields")
+    places = (completion.extra, completion.message, aside if isinstance(aside, Mapping) else {})
+    return next((place["reasoning_details"] for place in places if place.get("reasoning_details")), None)
 
 
 def cut_short(completion: Completion) -> str | None:

@@ -14,7 +14,7 @@ from runner.batch.kept import unchanged
 from runner.batch.paired import Difference
 from runner.batch.past_run import PastRun
 from runner.batch.plan import Digests
-from runner.batch.reasons import changes
+from runner.batch.reasons import changes, reason, told
 from runner.batch.regrade import regrade
 from runner.batch.standing import Nobody, Standing
 from runner.batch.tally import Tally
@@ -173,3 +173,42 @@ def test_a_regrade_that_was_killed_is_not_done_and_goes_on(project: Any) -> None
     assert (count.graded, count.kept) == (7, 5)
     assert result.summary["rollouts"]["missing"] == 0
     assert result.summary["reward"]["mean"] == pytest.approx(2 / 12)
+
+
+# --- changes as people are told of them
+
+LONE = {"model.id": "m", "graders.a.kind": "exact", "graders.a.extract": None}
+JUDGED = {**LONE, "roles.judge.id": "j", "roles.judge.base_url": None, "roles.judge.sampling.seed": 3}
+
+
+def test_a_table_that_came_or_went_is_one_change() -> None:
+    [came], [went] = told(LONE, JUDGED), told(JUDGED, LONE)
+    assert (came.key, came.how, came.before, came.after) == (
+        "roles.judge", "added", None, {"id": "j", "sampling.seed": 3},
+    )  # fmt: skip
+    assert (went.key, went.how, went.before, went.after) == ("roles.judge", "removed", came.after, None)
+
+
+def test_a_key_without_a_value_is_no_change() -> None:
+    assert told(LONE, {**LONE, "graders.a.hint": None}) == []
+    assert [change.key for change in told(LONE, {**LONE, "graders.a.hint": None, "graders.a.extract": 1})] == [
+        "graders.a.extract"
+    ]
+
+
+def test_keys_of_a_table_that_stays_are_told_each() -> None:
+    quoted = {'graders."a.b".kind': "exact"}
+    now = {**LONE, "graders.a.kind": "math", "graders.a.tolerance": 0.1, 'graders."a.b".kind': "exact"}
+    assert [change.key for change in told({**LONE, **quoted}, now)] == ["graders.a.kind", "graders.a.tolerance"]
+    assert [change.key for change in told(LONE, {**LONE, **quoted})] == ['graders."a.b"']
+
+
+def test_a_reason_and_a_comparison_name_the_table() -> None:
+    assert reason(told(LONE, JUDGED), lambda key: f"f:{key}") == "roles.judge was added (f:roles.judge)"
+    found = compare(made("a", A, grade=LONE), made("b", A, grade=JUDGED), force=True)
+    assert "roles.judge                         added" in compare_text(found)
+
+
+def test_a_key_that_only_another_version_knows_hinders_no_comparison() -> None:
+    one, other = made("a", A, grade=LONE), made("b", A, grade={**LONE, "graders.a.hint": None})
+    assert compare(one, other).changed == []

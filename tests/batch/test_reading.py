@@ -283,3 +283,25 @@ def test_a_gate_over_nothing_does_not_pass(project: Any) -> None:
     summary = project.run().summary
     found = check_gates([Gate("grader.nobody", min=0.0), Gate("speed"), Gate("pass_rate", "lower", 0.1)], summary)
     assert [gate.passed for gate in found] == [False, False, True]
+
+
+def test_a_transcript_says_how_calls_in_text_went() -> None:
+    def span(turn: int, number: int, status: str, **more: Any) -> dict[str, Any]:
+        call = {"turn": turn, "tool_call_id": f"call_{turn}_{number}", "name": "quote", "arguments": "{}"}
+        return {**call, "status": status, "seconds": 0.25, **more}
+
+    shown = transcript(record(
+        messages=[
+            {"role": "user", "content": "price?"},
+            {"role": "assistant", "content": "<tool_call>1</tool_call><tool_call>2</tool_call>"},
+            {"role": "user", "content": "12.5, 13"},
+            {"role": "assistant", "content": "<tool_call>3"},
+            {"role": "user", "content": "unread"},
+            {"role": "assistant", "content": "12.5"},
+        ],
+        calls=[{"turn": turn, "latency": 0.1, "finish_reason": "stop"} for turn in (1, 2, 3)],
+        tools=[span(1, 0, "ok"), span(1, 1, "error", truncated=True), span(2, 0, "bad_call")],
+    ))  # fmt: skip
+    assert "── user ──" in shown and "price?\n" in shown
+    assert "── 2 calls\nquote · ok · 250 ms\nquote · error · 250 ms · cut\n12.5, 13\n" in shown
+    assert "── quote · bad_call · 250 ms\nunread\n" in shown

@@ -53,7 +53,7 @@ CASES: list[tuple[str, list[str], int, str]] = [
     ("a line that is no JSON", ["eval", "broken.jsonl"], 1, "broken.jsonl:2"),
     ("a row without the column", ["validate", "--dataset", "lacks.jsonl"], 1, "lacks.jsonl"),
     ("an unknown command", ["evla"], 1, "did you mean `eval`?"),
-    ("an unknown option", ["eval", "--attemps", "2"], 1, "did you mean `--attempts`?"),
+    ("an unknown option", ["eval", "--attemps", "2"], 1, "did you mean `--attempts`"),
     ("a bad number", ["eval", "good.jsonl", "--attempts", "many"], 1, "many"),
     ("a bad --set", ["eval", "good.jsonl", "--set", "sampling.temprature=1"], 1, "did you mean `temperature`?"),
     ("a --set without a value", ["eval", "good.jsonl", "--set", "sampling.top_p"], 1, "sampling.top_p"),

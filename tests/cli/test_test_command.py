@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from runner.cli.junit import Case, Suite, junit_xml
 
+ROOT = Path(__file__).parents[2]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HEAD = """\
@@ -194,3 +196,79 @@ def _is_of_the_common_schema(root: ElementTree.Element) -> None:
     assert all(
         suite.tag == "testsuite" and {"name", "tests", "failures", "errors"} <= set(suite.attrib) for suite in root
     )
+
+
+PLAIN = """
+[workflow]
+user = "{{ row.q }}"
+[dataset]
+path = "rows.jsonl"
+[tools.calculator]
+builtin = "calculator"
+tests = [{ args = { expression = "2 ** 10" }, expect = { contains = "1024" } }]
+[graders.answer]
+kind = "exact"
+tests = [{ output = "5", label = "5", expect = 1.0 }]
+"""
+
+
+def test_the_data_are_needed_only_where_a_test_reads_a_row(osmosis: Run, tmp_path: Path) -> None:
+    file = tmp_path / "workflow.toml"
+    file.write_text(PLAIN)
+    done = osmosis("test")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 passed"), done.stderr
+    (tmp_path / "rows.jsonl").touch()  # nor is one that nobody reads looked into
+    assert osmosis("test").returncode == 0
+    (tmp_path / "rows.jsonl").unlink()
+    file.write_text(PLAIN + "[[tests]]\nrow = 0\nrules = [{ reply = '5' }]\nexpect = { reward = 1.0 }\n")
+    done = osmosis("test")
+    assert (done.returncode, "dataset-missing" in done.stderr) == (1, True)
+
+
+def test_tools_are_tested_in_their_sandbox(osmosis: Run, tmp_path: Path) -> None:
+    (tmp_path / "workflow.toml").write_text("""
+        [workflow]
+        user = "x"
+        [sandboxes.work]
+        kind = "none"
+        copy = { "{{ row.folder }}" = "." }
+        [tools.bash]
+        builtin = "bash"
+        tests = [
+          { row = { folder = "one" }, args = { command = "rm a.txt && ls | wc -l" }, expect = { contains = "0" } },
+          { row = { folder = "one" }, args = { command = "cat a.txt" }, expect = { contains = "first" } },
+        ]
+        [tools.editor]
+        builtin = "file_editor"
+        tests = [{ row = { folder = "one" }, args = { command = "view", path = "b" }, expect = { error = "b" } }]
+    """)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.txt").write_text("first\n")
+    done = osmosis("test")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 passed"), done.stdout + done.stderr
+
+
+def test_a_sandbox_that_no_test_needs_need_not_be_there(osmosis: Run, tmp_path: Path) -> None:
+    more = '[sandboxes.work]\nkind = "podman"\nimage = "x"\n[tools.bash]\nbuiltin = "bash"\n'
+    (tmp_path / "workflow.toml").write_text(PLAIN + more)
+    assert osmosis("test", PATH="/nowhere").returncode == 0
+    (tmp_path / "workflow.toml").write_text(PLAIN + more + 'tests = [{ args = { command = "" }, expect = "" }]\n')
+    done = osmosis("test", PATH="/nowhere")
+    assert (done.returncode, "`podman` is not installed" in done.stderr) == (3, True), done.stderr
+
+
+def test_tools_of_an_mcp_server_are_tested_by_its_table(osmosis: Run, tmp_path: Path) -> None:
+    server = ROOT / "tests" / "tools" / "mcp" / "servers" / "official.py"
+    tests = """tests = [
+        { tool = "add", args = { a = 1, b = 2 }, expect = 3 },
+        { tool = "add", args = { a = 1 }, expect = { error = "`b`" } },
+        { tool = "ad", expect = 3 },
+    ]"""
+    command = json.dumps([sys.executable, str(server)])
+    (tmp_path / "workflow.toml").write_text(f"{PLAIN}[mcp.calc]\ncommand = {command}\n{tests}\n")
+    done = osmosis("test", "--json")
+    found = [test for test in json.loads(done.stdout)["tests"] if test["part"] == "mcp.calc"]
+    assert [test["passed"] for test in found] == [True, True, False], found
+    assert found[2]["message"] == "the file takes no tool `ad` of the MCP server"
+    (tmp_path / "workflow.toml").write_text(PLAIN + '[mcp.calc]\ncommand = ["nobody"]\n')
+    assert osmosis("test").returncode == 0  # a server that no test asks is not connected

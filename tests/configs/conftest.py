@@ -18,6 +18,7 @@ def osmosis(tmp_path: Path) -> Run:
     """`osmosis("eval", "-w", ...)` in a fresh folder; keywords are environment variables."""
     script = str(Path(sys.executable).parent / "osmosis-run")
     clean = {key: value for key, value in os.environ.items() if not key.startswith("OSMOSIS_RUN")}
+    clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])  # as where it is activated
 
     def call(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {**clean, **environment}

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.sandboxes.conftest import needs_bubblewrap
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -28,7 +30,11 @@ def test_it_validates(folder: Path, osmosis: Run) -> None:
     assert f"{folder / 'workflow.toml'}: ok (" in done.stderr
 
 
-@pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param(each, marks=needs_bubblewrap) if each.name == "repair" else each for each in ALL],
+    ids=lambda folder: folder.name,
+)
 def test_its_own_tests_pass(folder: Path, osmosis: Run) -> None:
     if folder.name == "gsm8k" and not solver().DATA.exists():
         pytest.skip(f"no GSM8K data at {solver().DATA}")

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.configs.conftest import Run
 from tests.sandboxes.conftest import needs_bubblewrap
 
 REPAIR = Path(__file__).parents[2] / "configs" / "repair"
@@ -200,10 +199,3 @@ def test_no_cheat_is_rewarded_and_each_is_scored(tmp_path: Path) -> None:
     summary, records = played(tmp_path / "runs", str(tmp_path / "rows.jsonl"), of=tmp_path)
     assert summary["outcomes"]["scored"] == len(edits)
     assert {name for name, record in records.items() if record["reward"] != 0.0} == set(HONEST)
-
-
-@needs_bubblewrap
-def test_its_own_tests_are_whole_rollouts(osmosis: Run) -> None:
-    done = osmosis("test", REPAIR, "--json")
-    assert done.returncode == 0, done.stdout
-    assert len(json.loads(done.stdout)["tests"]) == 3

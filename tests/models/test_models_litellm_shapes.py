@@ -19,6 +19,7 @@ from runner.models.litellm import LiteLLMModel
 from runner.models.retry import Retries, SystemClock
 from runner.records.completion import Caller, Sampling, ToolSpec
 from runner.records.failure import ModelError
+from runner.workflows.turn import resendable
 
 USAGE = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 40, "output_tokens": 50}
 MESSAGE = {
@@ -45,6 +46,17 @@ BROKEN_OFF = {
     "id": "x", "object": "chat.completion", "created": 1, "model": "m",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Th"}, "finish_reason": "error",
                  "error": {"code": 502, "message": "Provider disconnected"}}],
+}
+THOUGHTS = [{"type": "reasoning.text", "text": "Add.", "signature": "c2ln", "index": 0}]
+ROUTED = {
+    "id": "gen-1", "object": "chat.completion", "created": 1, "model": "anthropic/claude-sonnet-4.5",
+    "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": None, "reasoning": "Add.", "reasoning_details": THOUGHTS,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}]}}],
+    "usage": {
+        "prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 7},
+    },
 }
 ERRORS = [
     [429, "rate_limit_error", "This request would exceed your organization's rate limit"],
@@ -101,17 +113,22 @@ async def serve(status, body):
     return await asyncio.start_server(talk, "127.0.0.1", 0)
 
 
-async def ask(status, body, model=CLAUDE, messages=HI, **sampling):
+async def complete(status, body, model=CLAUDE, messages=HI, **sampling):
     server = await serve(status, body)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     model = LiteLLMModel(model=model, base_url=url, api_key="hunter2x", retries=Retries(2, 60), clock=Clock())
     try:
-        found = await model.complete(messages, [ADD], Sampling(max_tokens=2000, **sampling), Caller("r"))
-    except ModelError as error:
-        return {"error": type(error).__name__, "text": str(error), "retries": error.retries}
+        return await model.complete(messages, [ADD], Sampling(max_tokens=2000, **sampling), Caller("r"))
     finally:
         await model.aclose()
         server.close()
+
+
+async def ask(*words, **more):
+    try:
+        found = await complete(*words, **more)
+    except ModelError as error:
+        return {"error": type(error).__name__, "text": str(error), "retries": error.retries}
     usage = found.usage
     return {
         "message": found.message, "finish": found.finish_reason, "reasoning": found.reasoning, "cost": found.cost,
@@ -140,6 +157,13 @@ async def main():
     found["dropped"] = await ask(200, LAST, seed=3, extra={"drop_params": True})
     found["gemini"] = await ask(200, GEMINI, model="gemini/gemini-2.5-flash")
     found["gemini asked"] = asked[-1][0]
+    router = "openrouter/anthropic/claude-sonnet-4.5"
+    found["routed"] = await ask(200, ROUTED, model=router)
+    routed = await complete(200, ROUTED, model=router)
+    for choice in (False, True):
+        again = [*HI, resendable(routed, reasoning=choice), {"role": "tool", "tool_call_id": "c1", "content": "2"}]
+        await ask(200, ROUTED, model=router, messages=again)
+        found[f"routed asked {choice}"] = asked[-1][1]["messages"][1]
     found["broken off"] = await ask(200, BROKEN_OFF, model="openai/some-router")
     warnings.warn("the user's own warning, of Pydantic even", UserWarning)
     print(json.dumps(found))
@@ -277,6 +301,15 @@ def test_a_parameter_the_provider_does_not_have(found: dict[str, Any]) -> None:
     assert "does not support parameters: ['seed']" in found["seed"]["text"]
     assert "drop_params = true" in found["seed"]["text"]
     assert found["dropped"]["message"]["content"] == "2"
+
+
+def test_reasoning_of_a_router_goes_back_only_where_it_is_wanted(found: dict[str, Any]) -> None:
+    routed = found["routed"]
+    assert (routed["reasoning"], routed["usage"], routed["thought"]) == ("Add.", [10, 20, 4], 7)
+    assert set(routed["message"]) == {"role", "content", "tool_calls"}
+    assert set(found["routed asked False"]) == {"role", "tool_calls"}
+    wanted = found["routed asked True"]
+    assert (wanted["reasoning_content"], wanted["reasoning_details"][0]["signature"]) == ("Add.", "c2ln")
 
 
 def test_gemini(found: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 BLOCKS = Path(__file__).parent / "blocks"
 SEEDS = Path(__file__).parents[2].parent / "shared" / "seeds"
-DOCUMENTS = ("agent-loop-guide", "agent-workflow", "remote-rollout-sdk", "strands-integration")
+DOCUMENTS = ("agent-loop-guide", "agent-workflow", "agentic-rollout-library", "remote-rollout-sdk",
+             "strands-integration")  # fmt: skip
 NAMES = [path.relative_to(BLOCKS).as_posix() for path in sorted(BLOCKS.rglob("*.txt"))]
 
 _LAYOUT_LOST = frozenset({"agent-workflow"})
@@ -52,7 +53,8 @@ def test_every_line_of_code_is_in_a_block(name: str) -> None:
     assert [line for line in text.splitlines() if _CODE.match(line) and line not in known] == []
 
 
-def test_every_fenced_block_is_copied_whole() -> None:
-    fenced = re.findall(r"```\w*\n(.*?)```", document("remote-rollout-sdk"), re.DOTALL)
-    copies = {path.read_text(encoding="utf-8") for path in (BLOCKS / "remote-rollout-sdk").glob("*.txt")}
+@pytest.mark.parametrize("name", ["agentic-rollout-library", "remote-rollout-sdk"])
+def test_every_fenced_block_is_copied_whole(name: str) -> None:
+    fenced = re.findall(r"```\w*\n(.*?)```", document(name), re.DOTALL)
+    copies = {path.read_text(encoding="utf-8") for path in (BLOCKS / name).glob("*.txt")}
     assert set(fenced) == copies

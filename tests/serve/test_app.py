@@ -124,6 +124,27 @@ def test_what_the_key_protects() -> None:
     run(test, key="secret")
 
 
+def test_a_page_in_a_browser_starts_nothing_without_a_key() -> None:
+    """Any page that somebody reads can send requests to this machine; browsers tell whose they are."""
+    evil = b"origin: https://evil.example\r\n"
+
+    async def test(wire: Wire, engine: Any) -> None:
+        for line in ("POST /rollout", "POST /rollout/cancel", "GET /rollout/a/status"):
+            assert (await wire.ask(line, b'{"rollout_id":"r"}', JSON + evil))[0] == 403
+        assert (await wire.ask("GET /health", headers=evil))[0] == 200
+        assert (await wire.ask("POST /rollout", b'{"rollout_id":"r"}'))[0] == 202
+        assert len(engine.started) == 1 and engine.selectors == []
+
+    run(test)
+
+    async def with_the_key(wire: Wire, engine: Any) -> None:
+        key = b"authorization: secret\r\n"
+        assert (await wire.ask("POST /rollout", b'{"rollout_id":"r"}', JSON + evil))[0] == 401
+        assert (await wire.ask("POST /rollout", b'{"rollout_id":"r"}', JSON + evil + key))[0] == 202
+
+    run(with_the_key, key="secret")
+
+
 @pytest.mark.parametrize("key", ["", " ", "a\nb", " a"])
 def test_a_key_that_locks_everybody_out_is_no_key(key: str) -> None:  # trap 56
     with pytest.raises(ValueError, match="key"):

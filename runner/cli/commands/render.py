@@ -129,20 +129,22 @@ def _wire(plan: Plan, messages: Sequence[Message], tools: Sequence[ToolSpec], sa
 
 
 def request_text(rendered: Rendered, style: Style) -> str:
-    """The request as a person reads it."""
+    """The request as a person reads it; nothing of a row may steer the terminal."""
+    from runner.batch.transcript import safe
+
     request, body = rendered.request, rendered.body
     target = f"POST {rendered.url}" if rendered.url else "the request in OpenAI form"
     lines = [
         f"{style.bold(target)}",
-        style.dim(f"row {request.row_index} ({request.row_id}), attempt {request.attempt}"),
+        style.dim(f"row {request.row_index} ({safe(request.row_id)}), attempt {request.attempt}"),
     ]
     for message in body["messages"]:
-        lines += ["", style.name(message["role"]), *_indented(_content(message))]
+        lines += ["", style.name(message["role"]), *_indented(safe(_content(message)))]
     if body.get("tools"):
-        lines += ["", style.name("tools"), *(f"  {_signature(tool['function'])}" for tool in body["tools"])]
+        lines += ["", style.name("tools"), *(f"  {safe(_signature(tool['function']))}" for tool in body["tools"])]
     rest = {key: value for key, value in body.items() if key not in ("messages", "tools")}
     lines += ["", style.name("and"), *(f"  {key} = {json.dumps(value)}" for key, value in rest.items())]
-    label = "none" if request.label is None else request.label
+    label = "none" if request.label is None else safe(request.label)
     return "\n".join([*lines, "", style.dim(f"label, which the model does not see: {label}")])
 
 

@@ -31,7 +31,7 @@ def command(run: Path, row: str | None, as_list: bool, failing: bool, as_json: b
 
     shell = console()
     if holds_saved(run):
-        _show_saved(run, row, shell, as_json)
+        _show_saved(run, row, failing, shell, as_json)
         return Exit.OK
     past = PastRun.open(run)
     if row is not None:
@@ -43,7 +43,7 @@ def command(run: Path, row: str | None, as_list: bool, failing: bool, as_json: b
     return Exit.OK
 
 
-def _show_saved(path: Path, name: str | None, shell: Console, as_json: bool) -> None:
+def _show_saved(path: Path, name: str | None, failing: bool, shell: Console, as_json: bool) -> None:
     """A saved trajectory; of a folder, the one called `name`, or a line for each."""
     from runner.agentic.client import TrajectoryClient
     from runner.agentic.shown import trajectories_text, trajectory_text
@@ -58,7 +58,8 @@ def _show_saved(path: Path, name: str | None, shell: Console, as_json: bool) -> 
     if as_json:
         shell.print_json({"path": str(path), **found.summary()} if one is None else one.to_dict())
     else:
-        shell.out(trajectories_text(found, shell.data) if one is None else trajectory_text(one, shell.data))
+        listed = found.filter(is_completed=False) if failing else found
+        shell.out(trajectories_text(listed, shell.data) if one is None else trajectory_text(one, shell.data))
 
 
 def _show_summary(past: PastRun, shell: Console, as_json: bool) -> None:

@@ -17,22 +17,26 @@ from runner.cli.console import Console, Style, console
 from runner.cli.debug_log import logging_all
 from runner.cli.exit import CommandError, Exit
 from runner.cli.module import mcp_option, module_option, refuse_both
-from runner.cli.options import build_plan, file_argument, json_option, profile_option, set_option
+from runner.cli.options import file_argument, inspect, json_option, locate, profile_option, set_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from runner.build.live import Live
     from runner.build.plan import Plan
+    from runner.config.config import RolloutConfig
     from runner.config.graders import GraderTest
     from runner.config.tools import ToolTest
     from runner.graders.trial import GraderTrial
+    from runner.tools.tool import Tool
     from runner.tools.trial import Trial
 
 
 @dataclass(frozen=True)
 class Tested:
-    """One test. `part` is `tools.NAME`, `graders.NAME` or `tests`; `number` counts from 1; `place` is file:line:column.
+    """One test. `part` is `tools.NAME`, `mcp.NAME`, `graders.NAME` or `tests`; `number` counts from 1.
 
-    `name` is what a rollout's test is called, or empty.
+    `place` is file:line:column; `name` is what a rollout's test is called, or empty.
     """
 
     part: str
@@ -122,7 +126,7 @@ def _of_file(
 ) -> Exit:
     from runner.cli.event_loop import run_async
 
-    plan = build_plan(workflow, profile, overrides)
+    plan = _plan(workflow, profile, overrides)
     results = run_async(_run(plan))
     if junit is not None:
         _write_junit(junit, plan.name, results)
@@ -134,6 +138,21 @@ def _of_file(
     return Exit.OK if all(result.passed for result in results) else Exit.USAGE
 
 
+def _plan(workflow: Path, profile: str | None, overrides: tuple[str, ...]) -> Plan:
+    """The plan, without the dataset where no test reads a row of it: whoever tests need not have the data."""
+    from runner.build.plan import build
+    from runner.diag.diagnostic import ConfigError
+
+    loaded = inspect(locate(workflow), profile, overrides)
+    config = loaded.config
+    if config is not None and not any(isinstance(test.row, int) for test in config.tests):
+        config = config.model_copy(update={"dataset": config.dataset.model_copy(update={"path": None})})
+        loaded.report.findings = [one for one in loaded.report.findings if one.code != "dataset-missing"]
+    if config is None or loaded.report.errors:
+        raise ConfigError(loaded.report)
+    return build(config)
+
+
 def _untested(plan: Plan) -> list[str]:
     config = plan.config
     tools = [f"tools.{name}" for name, section in config.tools.items() if not section.tests]
@@ -143,11 +162,24 @@ def _untested(plan: Plan) -> list[str]:
 async def _run(plan: Plan) -> list[Tested]:
     from runner.models.absent import AbsentModel
 
-    async with plan.open(model=AbsentModel("a test asks no policy")) as live:
+    config = plan.config
+    servers = bool(plan.tests) or any(section.tests for section in config.mcp.values())
+    if not _may_need_sandboxes(config):
+        plan = replace(plan, sandboxes=())
+    async with plan.open(model=AbsentModel("a test asks no policy"), servers=servers) as live:
         for notice in live.notices:
             console().warn(notice)
         parts = _tools(live), _graders(live), _rollouts(live)
         return [result for part in parts async for result in part]
+
+
+def _may_need_sandboxes(config: RolloutConfig) -> bool:
+    """Whether a test may start one; where none does, a kind that this machine lacks is no hindrance."""
+    from runner.config.builtins import SandboxedTool
+
+    tools = any(section.tests for section in config.tools.values() if isinstance(section, SandboxedTool))
+    kinds = {section.kind for section in config.graders.values() if section.tests}
+    return bool(config.tests) or tools or not kinds.isdisjoint(("command", "python"))
 
 
 async def _tools(live: Live) -> AsyncIterator[Tested]:
@@ -157,15 +189,32 @@ async def _tools(live: Live) -> AsyncIterator[Tested]:
     from runner.runtime.sandboxes import open_scope
     from runner.tools.trial import try_tool
 
-    for name, section in live.plan.config.tools.items():
+    for part, index, test, tool in _tool_tests(live):
+        name = part[1]
+        if isinstance(tool, str):
+            yield _tested(live.plan, part, index, (False, tool), 0.0)
+            continue
+        caller = Caller(f"test/{name}/{index}", test.row)
+        async with (
+            open_resources(live, ignore, f"test/{name}") as resources,
+            open_scope(live, caller, resources, ignore) as scope,
+        ):
+            result = await try_tool(tool, _tool_trial(test), scope)
+        yield _tested(live.plan, part, index, (result.passed, result.message), result.seconds)
+
+
+def _tool_tests(live: Live) -> Iterator[tuple[tuple[str, str], int, ToolTest, Tool | str]]:
+    """Each test of a tool: its section, its number there, and the tool, or why there is none."""
+    from runner.tools.mcp.names import wire_name
+
+    config, tools = live.plan.config, live.plan.tools
+    for name, section in config.tools.items():
         for index, test in enumerate(section.tests):
-            caller = Caller(f"test/{name}/{index}", test.row)
-            async with (
-                open_resources(live, ignore, f"test/{name}") as resources,
-                open_scope(live, caller, resources, ignore) as scope,
-            ):
-                result = await try_tool(live.plan.tools[name], _tool_trial(test), scope)
-            yield _tested(live.plan, ("tools", name), index, (result.passed, result.message), result.seconds)
+            yield ("tools", name), index, test, tools[name]
+    for name, server in config.mcp.items():
+        for index, asked in enumerate(server.tests):
+            found = tools.get(wire_name(f"{name}/{asked.tool}"))
+            yield ("mcp", name), index, asked, found or f"the file takes no tool `{asked.tool}` of the MCP server"
 
 
 async def _graders(live: Live) -> AsyncIterator[Tested]:

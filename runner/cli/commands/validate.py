@@ -5,7 +5,7 @@ The findings are this command's data, so they go to stdout in every format; that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from runner.cli.options import DEFAULT, inspect, locate, profile_option, set_opt
 
 if TYPE_CHECKING:
     from runner.build.check import Checked
+    from runner.config.config import RolloutConfig
     from runner.config.load import Loaded
     from runner.diag.diagnostic import Report
 
@@ -83,7 +84,7 @@ class Finding:
     help="Say more about a code, or list the codes; check nothing.",
 )
 @module_option
-@click.option("-v", "--verbose", is_flag=True, help="Say the names of tools and graders, too.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what it is made of: tools, servers, sandboxes, graders.")
 @profile_option
 @set_option
 def command(
@@ -186,9 +187,30 @@ def _print_text(found: Finding, verbose: bool) -> None:
         for note in checked.notes:
             speaker.say(f"  {note}")
         if verbose and found.loaded.config is not None:
-            config = found.loaded.config
-            for word, names in (("tools", [*config.tools, *checked.offered]), ("graders", list(config.graders))):
-                speaker.say(f"  {word:<8} {', '.join(names) or 'none'}")
+            for word, names in _parts(found.loaded.config, checked):
+                speaker.say(f"  {word:<9} {', '.join(names) or 'none'}")
+
+
+def _parts(config: RolloutConfig, checked: Checked) -> Iterator[tuple[str, list[str]]]:
+    """What the file is made of, by kind, each with the word that says most of it."""
+    from runner.config.builtins import BUILTINS
+
+    ours = tuple(BUILTINS.values())
+    yield (
+        "tools",
+        [
+            *(f"{name} (built in)" if isinstance(tool, ours) else name for name, tool in config.tools.items()),
+            *checked.offered,
+        ],
+    )
+    if config.mcp:
+        yield (
+            "servers",
+            [f"{name} ({server.url or (server.command or ('',))[0]})" for name, server in config.mcp.items()],
+        )
+    if config.sandboxes:
+        yield "sandboxes", [f"{name} ({section.kind})" for name, section in config.sandboxes.items()]
+    yield "graders", [f"{name} ({section.kind})" for name, section in config.graders.items()]
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -13,7 +13,7 @@ from runner.config.graders import AnswerGrader, ChoiceGrader, JsonSchemaGrader, 
 from runner.config.names import dotted
 from runner.config.parser import REGEX_GROUPS
 from runner.config.reference import SchemaText
-from runner.config.tools import CallTool
+from runner.config.tools import CallTool, ToolTest
 from runner.diag.diagnostic import Path
 from runner.diag.inside import inside_string
 from runner.diag.suggest import nearest
@@ -54,10 +54,10 @@ def check_contents(check: Checking) -> None:
             _criteria(check, (*path, "criteria"), grader)
         _grader_tests(check, path)
     _parser(check)
+    for name, server in check.config.mcp.items():
+        _tool_tests(check, ("mcp", name, "tests"), server.tests)
     for name, tool in check.config.tools.items():
-        for index, test in enumerate(tool.tests):
-            if test.expect.matches is not None:
-                regex_of(check, ("tools", name, "tests", index, "expect", "matches"), test.expect.matches)
+        _tool_tests(check, ("tools", name, "tests"), tool.tests)
         if isinstance(tool, CallTool) and not isinstance(tool.parameters, str):
             _parameters(check, ("tools", name, "parameters"), tool.parameters)
     _dataset(check)
@@ -137,6 +137,12 @@ def _criteria(check: Checking, path: Path, grader: RubricGrader) -> None:
         if one.type == "numeric" and one.min >= one.max:
             message = f"`{one.id}` goes from {one.min:g} to {one.max:g}"
             check.report("out-of-range", (*path, index), message, "`min` must be less")
+
+
+def _tool_tests(check: Checking, path: Path, tests: Sequence[ToolTest]) -> None:
+    for index, test in enumerate(tests):
+        if test.expect.matches is not None:
+            regex_of(check, (*path, index, "expect", "matches"), test.expect.matches)
 
 
 def _grader_tests(check: Checking, path: Path) -> None:

@@ -103,6 +103,7 @@ class Connection:
         self._session_of: tuple[bytes | None, bytes | None] | None = None
         self._old: list[aiohttp.ClientSession] = []
         self._proxy = access.proxy or _proxy_of(access.server)
+        self._closed = False
 
     async def send(
         self, method: str, path: str, *, query: Query = (), body: Any = None, kind: str = "json", seconds: float = 30.0
@@ -142,6 +143,7 @@ class Connection:
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
+        self._closed = True
         for session in [*self._old, *([self._session] if self._session is not None else [])]:
             await session.close()
         self._old.clear()
@@ -199,6 +201,8 @@ class Connection:
     async def _open(self, proof: Proof) -> aiohttp.ClientSession:
         import aiohttp
 
+        if self._closed:
+            raise UnreachableError("the run has ended", began=False)
         wanted = (proof.certificate, proof.key)
         if self._session is None or self._session_of != wanted:
             tls: ssl.SSLContext | bool = True

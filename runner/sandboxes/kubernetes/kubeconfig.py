@@ -98,6 +98,9 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> Access
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("http://", "https://")):
         raise _unusable(f"{files}: the cluster of `{name}` has no `server` address")
+    proxy = cluster.get("proxy-url") or None
+    if proxy is not None and not str(proxy).startswith(("http://", "https://")):
+        raise _unusable(f"{files}: a proxy of the kind `{proxy}` cannot be used here: only http and https ones")
     return Access(
         server=server.rstrip("/"),
         namespace=chosen.get("namespace") or "default",
@@ -105,7 +108,7 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> Access
         ca=_content(cluster, "certificate-authority", at),
         insecure=bool(cluster.get("insecure-skip-tls-verify")),
         tls_name=cluster.get("tls-server-name") or None,
-        proxy=cluster.get("proxy-url") or None,
+        proxy=proxy,
         **_proof(user, beside),
     )
 

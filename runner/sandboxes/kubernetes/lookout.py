@@ -29,6 +29,7 @@ class Followed:
         self.uid = uid
         self.standing = Standing(waiting="nothing was said of it yet")
         self._changed = asyncio.Event()
+        self._was_ready = False
 
     @property
     def over(self) -> str:
@@ -43,6 +44,16 @@ class Followed:
             self.standing = Standing(over="its pod is gone")
         else:
             self.standing = standing(pod)
+            if self._was_ready and not self.standing.ready and not self.standing.over:
+                # Nothing probes our pods: one whose container runs stops to be ready when its node does not answer.
+                self.standing = Standing(over="its node does not answer any more")
+            self._was_ready = self.standing.ready
+        self._changed.set()
+
+    def end(self, why: str) -> None:
+        """We are done with it."""
+        if not self.standing.over:
+            self.standing = Standing(over=why)
         self._changed.set()
 
     async def changed(self) -> None:
@@ -66,16 +77,17 @@ class Lookout:
         self._followed: dict[str, Followed] = {}
         self._watching: asyncio.Task[None] | None = None
 
-    def follow(self, pod: Mapping[str, Any]) -> Followed:
-        """Follow a pod that was made just now."""
+    async def follow(self, pod: Mapping[str, Any]) -> Followed:
+        """Follow a pod that was made just now. Raises `SandboxError`."""
         followed = Followed(pod["metadata"]["name"], pod["metadata"]["uid"])
         self._followed[followed.name] = followed
         if self._watching is None:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
+        await self.ask(followed)  # the watch may have told of it before it was followed
         return followed
 
-    def forget(self, followed: Followed) -> None:
-        self._followed.pop(followed.name, None)
+    def forget(self, name: str) -> None:
+        self._followed.pop(name, None)
 
     @property
     def names(self) -> list[str]:
@@ -112,6 +124,8 @@ class Lookout:
                     failed += 1
             except (UnreachableError, SandboxError):
                 failed += 1  # each command that runs meanwhile says it itself
+            except (KeyError, TypeError, AttributeError):
+                version, failed = "", failed + 1  # what came is no event: whatever stands between
             if failed:
                 await asyncio.sleep(min(0.2 * 2**failed, _MAX_PAUSE) * (0.5 + random.random()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,15 +37,23 @@ _RIGHTS = (
 class KubernetesMaker:
     """Bound to the event loop of its first use. `access` stands in for what a kubeconfig says.
 
-    Every `beat` seconds the pods are renewed.
+    Every `beat` seconds the pods are renewed; `pause` waits so many seconds before a call is tried again.
     """
 
     kind = "kubernetes"
 
-    def __init__(self, options: PodOptions, *, access: Access | None = None, beat: float = BEAT_SECONDS) -> None:
+    def __init__(
+        self,
+        options: PodOptions,
+        *,
+        access: Access | None = None,
+        beat: float = BEAT_SECONDS,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self.options = options
         self._access = access
         self._beat_seconds = beat
+        self._pause = pause
         self._api: Api | None = None
         self._lookout: Lookout | None = None
         self._beating: asyncio.Task[None] | None = None
@@ -85,12 +93,12 @@ class KubernetesMaker:
             raise
         except ApiError as error:
             raise _not_created(error) from error
-        followed = lookout.follow(pod)
         try:
+            followed = await lookout.follow(pod)
             await self._until_ready(followed, lookout)
         except BaseException:
-            lookout.forget(followed)
-            await asyncio.shield(self._remove(api, unique, followed.uid))
+            lookout.forget(unique)
+            await asyncio.shield(self._remove(api, unique, pod["metadata"]["uid"]))
             raise
         sandbox = PodSandbox(followed, self.options, api, lookout, self._alive.discard)
         self._alive.add(sandbox)
@@ -112,7 +120,7 @@ class KubernetesMaker:
         if self._api is None or self._lookout is None:
             options = self.options
             access = self._access or find_access(options.kubeconfig, options.context)
-            self._api = Api(Connection(access), options.namespace or access.namespace)
+            self._api = Api(Connection(access), options.namespace or access.namespace, pause=self._pause)
             selector = f"{OWNER}={owner_key()},{SECTION}={label(options.section)}"
             self._lookout = Lookout(self._api, selector)
             self._beating = asyncio.get_running_loop().create_task(self._beat(self._api, self._lookout))

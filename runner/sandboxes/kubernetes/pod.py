@@ -30,7 +30,7 @@ from runner.sandboxes.shell_files import ShellFiles
 _TMP = "/tmp"  # noqa: S108 (inside the pod)
 _KILLED = 128 + signal.SIGKILL
 _KILL_SECONDS = 15.0
-_NEWS_SECONDS = 3.0
+_NEWS_SECONDS = 2.0
 """How long the cluster may take to say of a pod why a command in it ended."""
 
 
@@ -103,6 +103,9 @@ class PodSandbox:
 
     async def stop(self) -> None:
         await self._end("it has been stopped")
+        ending = self._tasks - {asyncio.current_task()}
+        if ending:  # what ran in it hears of it, and lets go of its connections
+            await asyncio.wait(ending, timeout=_NEWS_SECONDS)
 
     async def _end(self, why: str) -> None:
         if self._stopped:
@@ -110,7 +113,8 @@ class PodSandbox:
         self._stopped = why
         with suppress(SandboxError, ApiError):  # its labels say whose it is, its lifetime ends, the next run removes it
             await self._api.delete_pod(self.name, self._followed.uid)
-        self._lookout.forget(self._followed)
+        self._followed.end(why)
+        self._lookout.forget(self.name)
         self._forget(self)
 
     async def _begin(self, command: Command, *, goes_on: bool = False) -> tuple[Execution, str]:
@@ -154,10 +158,9 @@ class PodSandbox:
     async def _explain(self, ended: Ended) -> None:
         """A command without an exit code. Raises `SandboxError`, unless memory ended it, and its pod with it."""
         patience = time.monotonic() + _NEWS_SECONDS
-        while not (await self._lookout.ask(self._followed)).over and time.monotonic() < patience:
-            if self._stopped or _no_shell(ended):
-                break
-            await asyncio.sleep(0.3)
+        while not self._followed.over and not _no_shell(ended) and time.monotonic() < patience:
+            if not (await self._lookout.ask(self._followed)).over:
+                await asyncio.sleep(0.3)
         if self._followed.standing.out_of_memory:
             return
         self._check()

@@ -8,6 +8,7 @@ byte as shells must, and runs them; what follows belongs to the command.
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 
@@ -54,6 +55,21 @@ exit 1
 OOMS = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill '"
 
 
+# A server says how a command ended when its streams are closed, and a daemon that it has left holds them open. So the
+# streams of a command are pipes of their own, and what is on its way has a second when the command has ended. The shell
+# itself says nothing: some tell of every child that a signal has ended.
+_BEFORE = """cat < "$_o_p.o" & _o_a=$!
+cat < "$_o_p.e" >&2 & _o_b=$!
+exec 8> "$_o_p.o" 9> "$_o_p.e" 2> /dev/null
+rm -f -- "$_o_p.o" "$_o_p.e\""""
+_AFTER = """_o_c=$?
+exec 8>&- 9>&-
+(sleep 1; kill $_o_a $_o_b) > /dev/null 2>&1 < /dev/null & _o_k=$!
+wait $_o_a $_o_b
+kill $_o_k
+exit $_o_c"""
+
+
 def script(
     argv: Sequence[str], cwd: str, env: Mapping[str, str], size: int = NO_INPUT, *, merged: bool = False
 ) -> bytes:
@@ -64,15 +80,20 @@ def script(
     """
     # `env` takes any name; the second shell a program whose name holds a `=`, and says so when there is none.
     words = ["env", *(f"{name}={value}" for name, value in env.items()), "/bin/sh", "-c", 'exec "$@"', "sh", *argv]
-    run = " ".join(map(shlex.quote, words)) + (" 2>&1" if merged else "")
-    lines = [f"cd -- {shlex.quote(cwd)} || exit 126"]
-    if size == NO_INPUT:
-        lines.append(f"exec {run} < /dev/null")
-    elif size == ALL_INPUT:
-        lines.append(f"exec {run}")
-    else:
-        # Version 4 cannot end the input: `head` does, at the right place. The code is that of the last of a pipe.
-        lines.append(f"head -c {size} | {run}")
-        lines.append("exit $?")
-    text = "\n".join(lines)
+    run = " ".join(map(shlex.quote, words))
+    fed = "" if size in (NO_INPUT, ALL_INPUT) else f"head -c {size} | "
+    source = " < /dev/null" if size == NO_INPUT else ""
+    text = "\n".join(
+        (
+            f"cd -- {shlex.quote(cwd)} || exit 126",
+            f"_o_p=/tmp/.osmosis-run-{secrets.token_hex(8)}",
+            'mkfifo -m 600 "$_o_p.o" "$_o_p.e" 2> /dev/null || {',
+            f"{fed}(exec {run}{source}{' 2>&1' if merged else ''})",
+            "exit $?",
+            "}",
+            _BEFORE,
+            f"{fed}(exec {run}{source} >&8 {'2>&8' if merged else '2>&9'} 8>&- 9>&-)",
+            _AFTER,
+        )
+    )
     return os.fsencode(f"{text.count(chr(10)) + 1}\n{text}\n")

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from runner.models.connections import Connections
 from runner.models.transport import TransportError
+from runner.records.quick import quick
 from runner.serve.delivery.reading import HEARD, MAX_ACK, Reading, read
 from runner.store.outbox import Owed
 
@@ -42,7 +43,7 @@ class CallbackPolicy:
     """Bytes of bodies kept in memory; the others are read back from the outbox when their turn comes."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Posted:
     """One post, for metrics, the log and the archive. `number` counts from 1 over restarts.
 
@@ -63,7 +64,7 @@ class Posted:
     wait: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Tried:
     """What came of a post. `blame` is False if it says nothing about the origin."""
 
@@ -80,9 +81,10 @@ NOTHING = Tried(Reading("again"), blame=False)
 
 async def post(connections: Connections, owed: Owed, policy: CallbackPolicy) -> Tried:
     """Post a callback once. Never raises, except when it is cancelled."""
-    if owed.key and not (owed.key.isascii() and owed.key.isprintable()):
+    key = owed.key
+    if key and not (key.isascii() and key.isprintable()):
         return Tried(Reading("refused", "its key cannot be sent in a header: it is not printable ASCII"), blame=False)
-    headers = {"authorization": f"Bearer {owed.key}"} if owed.key else _NONE
+    headers = {"authorization": f"Bearer {key}"} if key else _NONE
     try:
         # An acknowledgement is its status: a body that is too large, too slow or cut off does not undo it.
         answer = await connections.post(

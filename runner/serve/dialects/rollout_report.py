@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from runner.records.quick import quick
 from runner.records.rollout import Outcome
 from runner.serve.dialects.category import AGENT, VALIDATION, category_of, error_text, failure_text
 from runner.serve.dialects.encode import strict
@@ -22,7 +22,7 @@ SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 _NO_GRADER = "no grader configured: add `[graders.NAME]` to the file, or let the agent return a `reward`"
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Told:
     """What a grader callback says. `listed` is whether it holds the sample; a message is None exactly for success."""
 

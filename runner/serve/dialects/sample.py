@@ -6,15 +6,15 @@ Most samples are JSON as they are, so that is tried first; only one that is not,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runner.records.message import Message
+from runner.records.quick import quick
 from runner.records.rollout import Sample
 from runner.serve.dialects.encode import UNFIT, Mender, is_strict, strict
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Parts:
     """`extra` is what the workflow wants kept, and under `left_out` what could not be sent as it was."""
 

@@ -7,8 +7,9 @@ parameters of `[sampling]` are coerced; all others are forwarded as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from runner.records.quick import quick
 
 RESERVED = frozenset({"messages", "rollout_id", "tools", "functions", "stream", "stream_options"})
 """Stripped: they are the call itself."""
@@ -16,7 +17,7 @@ _NUMBERS = ("temperature", "top_p")
 _WHOLE = ("max_tokens", "seed")
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Asked:
     """`sampling` holds overrides by key of `[sampling]`, foreign parameters under `extra`; `model` is None if not said.
 

@@ -11,7 +11,7 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 _AT_ONCE = 32
@@ -20,26 +20,26 @@ _PAUSE = 0.5
 """Seconds without taking any when the process has no file left to open."""
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
-Conversation: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Make: TypeAlias = Callable[[], asyncio.Protocol]
 
 log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """Has `converse` called in a task of its own for each connection, until `close`. Takes over the socket.
+    """Has each connection heard by a protocol that `make` makes for it, until `close`. Takes over the socket.
 
-    With `secure`, a TLS context and the seconds of its handshake, for each that has shaken hands.
+    With `secure`, a TLS context and the seconds of its handshake, each that has shaken hands.
     """
 
     def __init__(
         self,
         listening: socket.socket,
-        converse: Conversation,
+        make: Make,
         backlog: int,
         secure: tuple[ssl.SSLContext, float | None] | None = None,
     ) -> None:
         self._listening = listening
-        self._converse = converse
+        self._make = make
         self._secure: dict[str, Any] = {}
         if secure is not None:
             self._secure = {"ssl": secure[0], "ssl_handshake_timeout": secure[1]}
@@ -79,10 +79,8 @@ class Acceptor:
 
     async def _open(self, taken: socket.socket) -> None:
         taken.setblocking(False)
-        reader = asyncio.StreamReader(loop=self._loop)
-        protocol = asyncio.StreamReaderProtocol(reader, self._converse, loop=self._loop)
         try:
-            await self._loop.connect_accepted_socket(lambda: protocol, taken, **self._secure)
+            await self._loop.connect_accepted_socket(self._make, taken, **self._secure)
         except OSError as error:  # it has gone already, or does not speak TLS
             log.debug("a connection failed: %r", error)
             taken.close()

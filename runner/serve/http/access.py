@@ -32,6 +32,13 @@ class Access:
             return False
         return compare_digest(_presented(given[0]), self._key)
 
+    def is_for_a_page(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether a browser sends this for a page, and there is no key that it would have to know.
+
+        Any page that somebody reads on this machine can send requests to it; browsers say so by an Origin header.
+        """
+        return self._key is None and any(name == b"origin" for name, _ in headers)
+
 
 def _presented(value: bytes) -> bytes:
     words = value.strip().split(None, 1)

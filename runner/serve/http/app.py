@@ -135,6 +135,8 @@ class App:
             endpoint = route.path
             if route.protected and not self._access.admits(scope["headers"]):
                 raise Refused(401, "Invalid or missing API key")
+            if route.protected and self._access.is_for_a_page(scope["headers"]):
+                raise Refused(403, "without `serve.api_key` pages in a browser are not served")
             return endpoint, await route.responder(request)
         except Refused as refused:
             return endpoint, refusal(refused)

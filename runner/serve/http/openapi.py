@@ -108,16 +108,17 @@ _STARTS: Mapping[str, tuple[str, Schema, dict[int, str]]] = {
 def document(title: str, version: str, starts: Sequence[str], has_key: bool, metrics: bool) -> dict[str, Any]:
     """The OpenAPI document of a server that takes starts at `starts`."""
     paths: dict[str, Any] = {}
+    page = {} if has_key else {403: "A page in a browser asks, and the server has no key."}
     for path in starts:
         said, body, fine = _STARTS.get(path, _STARTS["/rollout"])
         answers = {str(status): _answer(text, {"type": "object"}) for status, text in fine.items()}
-        paths[path] = {"post": _operation(said, answers, _START_ERRORS, has_key, body)}
+        paths[path] = {"post": _operation(said, answers, {**_START_ERRORS, **page}, has_key, body)}
     paths["/rollout/{rollout_id}/status"] = {
         "get": {
             **_operation(
                 "How a rollout stands; `unknown` for any id that is not known.",
                 _ok("How it stands.", _STATUS),
-                {},
+                page,
                 has_key,
             ),
             "parameters": [{"name": "rollout_id", "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}],
@@ -125,7 +126,9 @@ def document(title: str, version: str, starts: Sequence[str], has_key: bool, met
     }
     said = "Cancel rollouts by id, by prefix, or all. An empty prefix is all."
     paths["/rollout/cancel"] = {
-        "post": _operation(said, _ok("What became of each of them.", _DISPOSITIONS), _BODY_ERRORS, has_key, _CANCEL)
+        "post": _operation(
+            said, _ok("What became of each of them.", _DISPOSITIONS), {**_BODY_ERRORS, **page}, has_key, _CANCEL
+        )
     }
     paths["/health"] = {
         "get": _operation(

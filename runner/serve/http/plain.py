@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from runner.records.quick import quick
 from runner.serve.http.body import Message
 
 MAX_RECV = 2**16
@@ -22,7 +22,7 @@ _ODD = frozenset({b"expect", b"te", b"trailer", b"transfer-encoding", b"upgrade"
 """Headers that change how a request is read or answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Plain:
     """The head of a request. `length` is its body's, in bytes; `end` is where the body begins in what was read."""
 

@@ -1,8 +1,9 @@
 """`serve`: hypercorn, with a short way for plain requests.
 
-A connection begins on the short way (`plain.py`). With the first request on it that is anything but plain it becomes
-hypercorn's own, for good: HTTP/2, upgrades, chunked and malformed requests, heads that come in pieces. With TLS it is
-from the start. With settings that only hypercorn's own server obeys, that one serves, and guards no connection.
+A connection begins on the short way (`short_way.py`). With the first request that comes in pieces it goes on with
+streams, and with the first that is anything but plain it becomes hypercorn's own, for good: HTTP/2, upgrades, chunked
+and malformed requests, heads that come in pieces. With TLS it is from the start. With settings that only hypercorn's
+own server obeys, that one serves, and guards no connection.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from hypercorn.app_wrappers import ASGIWrapper
@@ -22,6 +24,7 @@ from hypercorn.config import Config
 from runner.serve.http.accepting import Acceptor
 from runner.serve.http.app import App
 from runner.serve.http.plain import MAX_RECV, Exchange, head_of, read_plain, scope_of
+from runner.serve.http.short_way import ShortWay, Ways
 
 _CANCEL_WAIT = 1.0
 """Seconds that connections get to end once their grace is over and they are cut off."""
@@ -38,11 +41,11 @@ async def serve(app: App, config: Config, shutdown_trigger: Callable[[], Awaitab
         return
     connections = _Connections(app, config)
     sockets = config.create_sockets()
-    acceptors = [Acceptor(sock, connections.converse, config.backlog) for sock in sockets.insecure_sockets]
+    acceptors = [Acceptor(sock, connections.begin, config.backlog) for sock in sockets.insecure_sockets]
     if context := config.create_ssl_context():
         secure = context, config.ssl_handshake_timeout
         acceptors += [
-            Acceptor(sock, connections.converse_securely, config.backlog, secure) for sock in sockets.secure_sockets
+            Acceptor(sock, connections.begin_securely, config.backlog, secure) for sock in sockets.secure_sockets
         ]
     try:
         await shutdown_trigger()
@@ -69,12 +72,40 @@ class _Connections:
         self._patience = min(config.keep_alive_timeout, config.read_timeout or config.keep_alive_timeout)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._idle: set[asyncio.StreamWriter] = set()
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._ways = Ways(
+            app,
+            self._added,
+            config.root_path,
+            self._patience,
+            config.keep_alive_max_requests,
+            config.h11_max_incomplete_size,
+            self._streams,
+            self._changed.set,
+        )
 
-    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, from its first byte to its end."""
+    def begin(self) -> asyncio.Protocol:
+        """What hears a new connection."""
+        return ShortWay(self._ways, self._loop)
+
+    def begin_securely(self) -> asyncio.Protocol:
+        """What hears a new connection over TLS, once hands are shaken."""
+        reader = asyncio.StreamReader(loop=self._loop)
+        return asyncio.StreamReaderProtocol(reader, self._converse_securely, loop=self._loop)
+
+    def _streams(self, unread: bytes, left: int) -> asyncio.Protocol:
+        """What hears a connection from now on, of which `unread` was read; it may carry `left` more requests."""
+        reader = asyncio.StreamReader(loop=self._loop)
+        return asyncio.StreamReaderProtocol(reader, partial(self._converse, unread, left), loop=self._loop)
+
+    async def _converse(
+        self, unread: bytes, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """One connection, from a request that did not come in one piece to its end."""
         with self._counted():
             try:
-                unread = await self._short_way(reader, writer)
+                unread = await self._plain_ones(unread, left, reader, writer)
             except OSError:
                 unread = b""
             except BaseException:
@@ -87,7 +118,7 @@ class _Connections:
                 with suppress(OSError):
                     await writer.wait_closed()
 
-    async def converse_securely(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse_securely(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection over TLS, once hands are shaken."""
         with self._counted():
             await self._long_way(reader, writer)
@@ -101,13 +132,25 @@ class _Connections:
     async def end(self, seconds: float) -> None:
         """Close what is idle, and the rest as soon as it is answered; cut off what is not so after `seconds`."""
         await self._context.terminated.set()
+        self._ways.ending = True
         for writer in self._idle:
             writer.close()
+        for short in list(self._ways.open):
+            short.hush()
         for patience in (seconds, _CANCEL_WAIT):
-            if self._tasks:
-                await asyncio.wait(self._tasks, timeout=patience)
+            await self._gone(patience)
             for task in self._tasks:
                 task.cancel()
+            for short in list(self._ways.open):
+                short.cut()
+
+    async def _gone(self, seconds: float) -> None:
+        """Wait until none is left, at most so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._tasks or self._ways.open:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -118,8 +161,11 @@ class _Connections:
             yield
         finally:
             self._tasks.discard(task)
+            self._changed.set()
 
-    async def _short_way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    async def _plain_ones(
+        self, unread: bytes, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes:
         """Answer plain requests. What was read of the first that is not plain; b"" when the connection is over."""
         connection = {
             "asgi": {"spec_version": "2.1", "version": "3.0"},
@@ -128,8 +174,7 @@ class _Connections:
             "client": writer.get_extra_info("peername"),
             "server": writer.get_extra_info("sockname"),
         }
-        unread = b""
-        for _ in range(self._config.keep_alive_max_requests):
+        for _ in range(left):
             data = unread or await self._next(reader, writer)
             plain = read_plain(data)
             if plain is None or plain.end > self._config.h11_max_incomplete_size:

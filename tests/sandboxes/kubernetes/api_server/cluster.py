@@ -137,7 +137,9 @@ class Cluster:
         return pod.object
 
     def list(self, namespace: str, selector: str) -> dict[str, Any]:
-        items = [pod.object for (where, _), pod in self.pods.items() if where == namespace and matches(pod.object, selector)]
+        items = [
+            pod.object for (where, _), pod in self.pods.items() if where == namespace and matches(pod.object, selector)
+        ]
         metadata = {"resourceVersion": str(self._version)}
         return {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}
 
@@ -178,7 +180,9 @@ class Cluster:
         if self.faults.never_running:
             return self._waits(pod, "ContainerCreating", "")
         if container["image"].startswith("no-such"):
-            text = f'rpc error: code = NotFound desc = failed to pull and unpack image "{container["image"]}": not found'
+            text = (
+                f'rpc error: code = NotFound desc = failed to pull and unpack image "{container["image"]}": not found'
+            )
             self._waits(pod, "ErrImagePull", text)
             await asyncio.sleep(0.05)
             return self._waits(pod, "ImagePullBackOff", f'Back-off pulling image "{container["image"]}"')
@@ -187,15 +191,15 @@ class Cluster:
         await pod.container.started()
         if self.pods.get((pod.object["metadata"]["namespace"], pod.name)) is not pod:
             return pod.container.kill()
-        self._now(pod, phase="Running", conditions=[*status["conditions"], {"type": "Ready", "status": "False"}],
-                  containerStatuses=[{"name": container["name"], "ready": False, "state": {"running": {}}}])  # fmt: skip
+        states = [_container_status(pod, {"running": {}})]
+        conditions = [*status["conditions"], {"type": "Ready", "status": "False"}]
+        self._now(pod, phase="Running", conditions=conditions, containerStatuses=states)
         status["containerStatuses"][0]["ready"] = True
         return self._now(pod, conditions=[status["conditions"][0], {"type": "Ready", "status": "True"}])
 
     def _waits(self, pod: Pod, reason: str, message: str) -> None:
-        name = pod.object["spec"]["containers"][0]["name"]
         waiting = {"reason": reason, **({"message": message} if message else {})}
-        self._now(pod, containerStatuses=[{"name": name, "ready": False, "state": {"waiting": waiting}}])
+        self._now(pod, containerStatuses=[_container_status(pod, {"waiting": waiting})])
 
     def _now(self, pod: Pod, **status: Any) -> None:
         pod.object["status"] |= status
@@ -218,6 +222,12 @@ class Cluster:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _container_status(pod: Pod, state: dict[str, Any]) -> dict[str, Any]:
+    container = pod.object["spec"]["containers"][0]
+    told = {"name": container["name"], "image": container["image"], "imageID": ""}
+    return {**told, "ready": False, "restartCount": 0, "state": state}
 
 
 def matches(thing: dict[str, Any], selector: str) -> bool:

@@ -90,9 +90,9 @@ class Command:
         try:
             while True:
                 message = await self._socket.receive()
-                if message.type is not WSMsgType.BINARY:
+                if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
                     return
-                data: bytes = message.data
+                data = message.data.encode() if message.type is WSMsgType.TEXT else message.data  # both are taken
                 if self._can_end and data == b"\xff\x00":
                     if stdin is not None:
                         os.close(stdin)

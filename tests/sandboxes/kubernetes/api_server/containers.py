@@ -29,6 +29,8 @@ class Container:
         self._ours.setblocking(False)
         self._waiting: dict[int, asyncio.Future[dict[str, object]]] = {}
         self._number = 0
+        self.refuses = ""
+        """A program that is not in the image."""
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         python, prefix = os.path.realpath(sys.executable), sys.base_prefix
         words = ["bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"]
@@ -45,10 +47,12 @@ class Container:
         await asyncio.wait_for(asyncio.shield(self._ready), 20)
 
     async def run(self, argv: list[str], streams: tuple[int, int, int]) -> asyncio.Future[dict[str, object]]:
-        """Start a program on three descriptors. The future gives `code`, or `error`; cancelled when the container dies."""
+        """Start a program on three descriptors. The future gives `code` or `error`; cancelled when all is killed."""
         self._number += 1
         future: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
         self._waiting[self._number] = future
+        if self.refuses == argv[0]:
+            argv = [f"/no-such-folder{argv[0]}"]
         message = json.dumps({"number": self._number, "argv": argv}).encode()
         try:
             socket.send_fds(self._ours, [message], list(streams))

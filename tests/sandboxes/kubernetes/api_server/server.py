@@ -122,7 +122,7 @@ class Server:
         version = int(request.query.get("resourceVersion") or 0)
         with suppress(ConnectionError, asyncio.CancelledError):
             while True:
-                for version, event in cluster.since(version, namespace, selector):  # noqa: B007, PLW2901, B020
+                for version, event in cluster.since(version, namespace, selector):  # noqa: B007, B020
                     await _line(response, event)
                     told += 1
                     if faults.watch_ends_after is not None and told >= faults.watch_ends_after:
