@@ -78,7 +78,7 @@ class BaseAgent(ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         own = cls.__dict__.get("run_trajectory")
-        if own is not None and not getattr(own, "__isabstractmethod__", False):
+        if own is not None and not getattr(own, "__isabstractmethod__", False) and not is_engines(own):
             cls.run_trajectory = _played(own)  # type: ignore[method-assign]
 
     @abstractmethod
@@ -91,9 +91,9 @@ class BaseAgent(ABC):
         trajectory: `is_completed` is False, and `metadata["failure"]` says whose fault it is.
         """
 
-    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any] | None:
-        """The engine's own workflow that plays this agent; None: its `run_trajectory` does."""
-        return None
+    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any]:
+        """The engine's own workflow that plays this agent. Only those of the engine have one."""
+        raise NotImplementedError(f"{type(self).__name__} is played by its own `run_trajectory`")
 
     def settings(self, *, native: bool) -> dict[str, Any]:
         """Keys of a workflow file that this agent is played under."""
@@ -229,6 +229,11 @@ class BaseAgent(ABC):
         from runner.workflows.parsers.named import parser_named
 
         return parser_named(self.parser)
+
+
+def is_engines(run: Any) -> bool:
+    """Whether a `run_trajectory` is the one by which the engine plays agents."""
+    return bool(getattr(run, "of_engine", False))
 
 
 def _added(trajectory: Trajectory, kind: StepType, content: str, metadata: dict[str, Any]) -> TrajectoryStep:

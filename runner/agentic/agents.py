@@ -32,9 +32,15 @@ class EngineAgent(BaseAgent):
     ) -> Trajectory:
         if keywords:
             raise TypeError(f"{type(self).__name__}.run_trajectory takes no `{next(iter(keywords))}`")
-        from runner.agentic.play import play_prompt
+        from runner.agentic.play import play_prompt, play_within
+        from runner.agentic.playing import playing
 
-        return await play_prompt(self, prompt, llm_generate_func, request_id, {})
+        current = playing()
+        if current is not None and current.agent is self and current.request_id == request_id:
+            return await play_within(current, prompt)  # code of one's own calls `super().run_trajectory`
+        return await play_prompt(self, prompt, llm_generate_func, request_id, {}, by_engine=True)
+
+    run_trajectory.of_engine = True  # type: ignore[attr-defined]
 
     def create_system_prompt(self) -> str:
         """`system_prompt` of its keywords. What it may call, and how, the engine tells."""
@@ -46,7 +52,7 @@ class EngineAgent(BaseAgent):
 
         return TextCalling(self._parser())
 
-    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any] | None:
+    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any]:
         stop_when = ["no_tool_call", *(f"tool:{name}" for name in self._ends())]
         return TalkingWorkflow(stop_when, self.calling(native=native), self.interactions)
 
@@ -138,7 +144,7 @@ class CodingAgent(EngineAgent):
             settings["sandboxes.work.kind"] = "bubblewrap"
         return settings
 
-    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any] | None:
+    def workflow(self, plan: Plan, *, native: bool) -> AgentWorkflow[Any]:
         if self.interactions:
             raise ValueError("the coding agent takes no interactions: its result is the patch that it leaves")
         return plan.make_workflow()

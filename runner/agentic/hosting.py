@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.agentic.adapted import rewards
-from runner.agentic.agent import BaseAgent
+from runner.agentic.agent import BaseAgent, is_engines
 from runner.agentic.context import MAX_STEPS, AgentContext
 from runner.agentic.llm import EngineFunction
 from runner.agentic.playing import Playing, entered
@@ -40,6 +40,7 @@ class Telling:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     steps: Steps | None = None
     hears: Callable[[TrajectoryStep], None] | None = None
+    native: bool = True
 
 
 class HostedWorkflow(AgentWorkflow[Any]):
@@ -77,7 +78,8 @@ class HostedWorkflow(AgentWorkflow[Any]):
     async def _own(self, ctx: AgentContext) -> AgentWorkflowOutput:
         first = ctx.prompt[0] if ctx.prompt else {}
         system = text_of(first) if first.get("role") == "system" and self._telling.prompt is None else ""
-        self.playing = Playing(self._agent, ctx.rollout_id, ctx, system, hears=self._telling.hears)
+        telling = self._telling
+        self.playing = Playing(self._agent, ctx.rollout_id, ctx, system, hears=telling.hears, native=telling.native)
         prompt = _prompt(ctx) if self._telling.prompt is None else self._telling.prompt
         with entered(self.playing):
             given: Any = await self._agent.run_trajectory(
@@ -130,7 +132,7 @@ class AgentMaker:
 
     def __call__(self) -> HostedWorkflow:
         agent = self.make()
-        return HostedWorkflow(agent, agent.workflow(self.plan, native=True))
+        return HostedWorkflow(agent, agent.workflow(self.plan, native=True) if is_played_by_engine(agent) else None)
 
 
 def prepare_agent(target: Any, config: Mapping[str, Any]) -> AgentMaker:
@@ -146,8 +148,12 @@ def prepare_agent(target: Any, config: Mapping[str, Any]) -> AgentMaker:
         raise WorkflowMisfit(f"its tools cannot be had: {error}") from error
     if plan.sandboxes:
         raise WorkflowMisfit("it needs a sandbox of its own; under a file, sandboxes and their tools are the file's")
-    workflow = agent.workflow(plan, native=True)
-    return AgentMaker(make, plan, tools, native=workflow is not None and agent.calls_natively)
+    return AgentMaker(make, plan, tools, native=agent.calls_natively and is_played_by_engine(agent))
+
+
+def is_played_by_engine(agent: BaseAgent) -> bool:
+    """Whether an agent has no code of its own for it."""
+    return is_engines(type(agent).run_trajectory)
 
 
 def _maker(target: Any, config: Mapping[str, Any]) -> Callable[[], BaseAgent]:

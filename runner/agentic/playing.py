@@ -30,6 +30,8 @@ class Playing:
     system_prompt: str = ""
     own: Trajectory | None = None
     hears: Callable[[TrajectoryStep], None] | None = None
+    native: bool = True
+    """Whether the model can be offered tools over the wire."""
 
     def begun(self, trajectory: Trajectory) -> None:
         """The agent has made a trajectory: the first of this name is this rollout's."""

@@ -106,8 +106,8 @@ class ToolRegistry:
         import json
 
         tool = self._tools.get(name)
-        if isinstance(tool, BaseAgenticTool) and instance_id is not None and tool.validate_parameters(parameters):
-            return await tool.execute_tool(instance_id, dict(parameters))
+        if isinstance(tool, BaseAgenticTool) and tool.validate_parameters(parameters):
+            return await _lived(tool, dict(parameters), instance_id)
         box = Toolbox({each: adapt(made, each) for each, made in self._tools.items()})
         scope = ToolScope(Caller("tool-registry"))
         (answer,) = await box.run([ToolCall("", name, json.dumps(dict(parameters)))], scope)
@@ -139,6 +139,18 @@ class ToolRegistry:
         if not isinstance(tool, BaseAgenticTool):
             raise TypeError(f"the tool {name!r} is no BaseAgenticTool: it has no instances")
         return tool
+
+
+async def _lived(tool: BaseAgenticTool, parameters: dict[str, Any], instance_id: str | None) -> ToolResult:
+    """A call in a life that is there, or in one of its own."""
+    life = await tool.create_instance() if instance_id is None else instance_id
+    try:
+        return await tool.execute_tool(life, parameters)
+    except Exception as error:
+        return ToolResult(False, None, f"{type(error).__name__}: {error}")
+    finally:
+        if instance_id is None:
+            await tool.release_instance(life)
 
 
 _registry = ToolRegistry()

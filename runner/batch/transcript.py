@@ -97,7 +97,7 @@ def _call_note(call: Mapping[str, Any]) -> str:
         facts.append(f"{usage.get('input_tokens', 0):,} in + {usage.get('output_tokens', 0):,} out")
     facts.append(str(call.get("finish_reason") or "no finish reason"))
     if call.get("retries"):
-        facts.append(f"{call['retries']} retries")
+        facts.append("1 retry" if call["retries"] == 1 else f"{call['retries']} retries")
     if call.get("token_ids") is not None:
         facts.append("token ids")
     return " · ".join(facts)

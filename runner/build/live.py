@@ -82,7 +82,7 @@ class Live:
 
     def answered_by(self, model: Model) -> Live:
         """The same, with another policy: a served rollout brings its own."""
-        return replace(self, model=model)
+        return Live(self.plan, model, self.roles, self.resources, self.sandboxes, self.notices, self.ask)
 
     def judges(self, caller: Caller, bill: Bill) -> Mapping[str, Judge]:
         """The roles as a grader asks them, on behalf of one rollout; what they cost goes on its bill.

@@ -96,14 +96,17 @@ def _table(loaded: Loaded, path: Path, known: Known, table: type[Section]) -> Ex
 
 def _value(loaded: Loaded, path: Path, known: Known) -> Explanation:
     layers = [] if _default(known) is None else [Layer(_default(known) or "", "default", None)]
-    for value, place, layer in loaded.origins.history(path) or _inherited(loaded, path):
+    said = loaded.origins.history(path) or _inherited(loaded, path)
+    for value, place, layer in said:
         layers.append(Layer(_shown(path, value), layer, place))
     names = tuple(f"{dotted(path)}.{name}" for name in _names(loaded, path, known))
+    if names and not said:  # it is set, table by table
+        layers = []
     info = known.info
     return Explanation(
         dotted(path),
         True,
-        value=layers[-1].value if layers else _gathered(loaded, path),
+        value=layers[-1].value if layers else "" if names else _gathered(loaded, path),
         layers=tuple(layers),
         affects=known.affects,
         type=type_text(known.owner, known.attribute, info) if known.owner is not None and info is not None else "value",

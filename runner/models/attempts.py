@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from runner.models.limiter import Limiter
@@ -11,9 +11,10 @@ from runner.models.refusal import Setback
 from runner.models.retry import Clock, Retries, delay
 from runner.records.completion import Completion
 from runner.records.failure import ContextOverflow, ModelError, ModelRefused
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Persistence:
     """How to insist: shared by all calls of a model."""
 

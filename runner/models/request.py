@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from runner.records.completion import Sampling, ToolSpec
 from runner.records.failure import ModelRefused
 from runner.records.message import Message
+from runner.records.quick import quick
 
 _REASONING_STYLE = re.compile(r"(o\d|gpt-5|gpt-6|codex)", re.IGNORECASE)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -24,7 +25,7 @@ def max_tokens_key(model: str, host: str) -> str:
     return "max_completion_tokens" if host == "api.openai.com" and _REASONING_STYLE.match(model) else "max_tokens"
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Options:
     """What a request asks for besides the conversation.
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,7 +86,7 @@ class Outbox:
             rollout.worker,
             rollout.dialect,
             rollout.accepted_at,
-            json.dumps(keys),
+            f"[{', '.join(map(encode_basestring_ascii, keys))}]",
             rollout.request,
         )
         digests = [(digest(key), rollout.attempt_id) for key in dict.fromkeys(keys)]

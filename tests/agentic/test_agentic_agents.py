@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.agentic import BaseAgent, ReactAgent, StepType, Trajectory, TrajectoryStep, trajectory_of
+from runner.agentic import BaseAgent, ReactAgent, StepType, Trajectory, TrajectoryStep, load_trajectory, trajectory_of
 from runner.build.plan import build
 from runner.config.load import load
 from runner.datasets.dataset import Row
@@ -162,6 +162,34 @@ def test_an_agent_asks_another(says: Callable[..., Any]) -> None:
     assert (trajectory.get_final_response(), trajectory.metadata["turns"]) == ("5!", 1)
     part = trajectory.metadata["part"]
     assert (part["request_id"], part["metadata"]["parent"], part["is_completed"]) == ("whole/part", "whole", True)
+
+
+def test_an_agent_of_ours_with_code_around_it(says: Callable[..., Any], tmp_path: Path) -> None:
+    """Its `super().run_trajectory` plays in the same rollout: one record, the same tools, one file."""
+
+    class Checks(ReactAgent):
+        async def run_trajectory(self, prompt: Any, llm_generate_func: Any = None, request_id: str = "",
+                                 **keywords: Any) -> Trajectory:  # fmt: skip
+            trajectory = await super().run_trajectory(f"{prompt} Be sure.", llm_generate_func, request_id)
+            trajectory.metadata["checked"] = keywords
+            return trajectory
+
+    agent = Checks()
+    agent.set_tools([size])
+    agent.save_trajectories, agent.trajectory_save_path = True, str(tmp_path)
+    function = says('Action: size(text="abc")', "Final Answer: 3")
+    trajectory = asyncio.run(agent.run_trajectory("How long?", function, "x", level=1))
+    assert [step.content for step in trajectory.steps][::3] == ["How long? Be sure.", "3"]
+    assert (trajectory.is_completed, trajectory.metadata["turns"], trajectory.metadata["checked"]) == (
+        True,
+        2,
+        {"level": 1},
+    )
+    assert [load_trajectory(path) for path in tmp_path.iterdir()] == [trajectory]
+    limited = asyncio.run(Checks(max_steps=1).run_trajectory("?", says("Final Answer: 3"), "x"))
+    assert (limited.is_completed, limited.metadata["stop_reason"]) == (False, "max_steps")
+    with pytest.raises(TypeError, match="takes no `level`"):
+        asyncio.run(ReactAgent().run_trajectory("?", function, "x", level=1))
 
 
 def test_outside_of_a_rollout() -> None:

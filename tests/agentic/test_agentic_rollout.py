@@ -92,6 +92,7 @@ def test_the_coding_agent_leaves_a_patch(says: Callable[..., Any], tmp_path: Pat
     assert "+def add(a, b): return a + b" in trajectory.metadata["info"]["patch"]
     assert trajectory.steps[-1].step_type is StepType.FINAL_ANSWER
     assert (tmp_path / "calc.py").read_text() == "def add(a, b): return a - b\n"
+    assert "sandbox `work`" in trajectory.metadata["notices"][0]  # `none` holds nothing, and that is said
 
 
 def test_agents_by_name(says: Callable[..., Any]) -> None:

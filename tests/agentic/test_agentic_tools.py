@@ -203,6 +203,8 @@ def test_the_registry() -> None:
         failed = await registry.execute_tool("double", {})
         assert (failed.success, "`by`" in (failed.error or "")) == (False, True)
         assert "did you mean `echo`" in ((await registry.execute_tool("ecko", {})).error or "")
+        assert (await registry.execute_tool("count", {"by": 3})).reward_score == 3.0
+        assert (await registry.execute_tool("count", {"by": "x"})).success is False
         life = await registry.create_tool_instance("count")
         for expected in (2, 4):
             given = await registry.execute_tool_call(ToolCallInfo("count", life, {"by": 2}))

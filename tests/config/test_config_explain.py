@@ -82,3 +82,10 @@ def test_unknown_keys_have_near_names(inspect):
 def test_secrets_are_not_shown(inspect):
     loaded = inspect('[model]\nid = "openai/x"\napi_key = "sk-1"\n')
     assert "sk-1" not in str(explain(loaded, "model.api_key").value)
+
+
+def test_a_table_of_named_tables_has_keys_where_it_has_some_and_a_default_where_not(inspect):
+    loaded = inspect(FILE, files=BASE)
+    tools, servers = explain(loaded, "tools"), explain(loaded, "mcp")
+    assert (tools.value, tools.origin, tools.keys) == ("", "", ("tools.search",))
+    assert (servers.value, servers.origin, servers.keys) == ("{}", "default", ())

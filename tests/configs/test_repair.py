@@ -92,13 +92,8 @@ def test_code_that_never_ends_has_not_passed(tmp_path: Path) -> None:
 # The policy's run
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The summary, and the records by row."""
-    return played(tmp_path_factory.mktemp("runs"))
-
-
 def played(runs: Path, *words: str, of: Path = REPAIR) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The summary, and the records by row."""
     script = str(Path(sys.executable).parent / "osmosis-run")
     command = [script, "eval", *words, "-w", str(of), "--set", f"eval.output={runs}", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -109,40 +104,35 @@ def played(runs: Path, *words: str, of: Path = REPAIR) -> tuple[dict[str, Any], 
 
 
 @needs_bubblewrap
-def test_seventeen_of_twenty_two_are_mended(run: Any) -> None:
-    summary, records = run
+def test_the_policy_mends_seventeen_of_twenty_two_and_the_tests_decide(tmp_path: Path) -> None:
+    summary, records = played(tmp_path)
     assert summary["outcomes"]["scored"] == sum(summary["outcomes"].values()) == 22
     assert summary["reward"]["mean"] == pytest.approx(17 / 22)
     assert {name for name, record in records.items() if record["reward"] == 0.0} == UNSOLVED
     assert all(record["reward"] in (0.0, 1.0) for record in records.values())
+    for name, record in records.items():
+        it_worked_with_its_tools_and_left_a_patch(name, record)
+    passing_by_editing_the_tests_was_no_pass(records["bill"])
+    said = [m["content"] for m in records["utc"]["messages"] if m["role"] == "user"]
+    assert said[-1].startswith("You have changed files since the tests were last run.")
 
 
-@needs_bubblewrap
-def test_it_works_with_its_tools_and_leaves_a_patch(run: Any) -> None:
-    for name, record in run[1].items():
-        metrics = record["metrics"]
-        assert record["stop_reason"] == "finish_tool"
-        assert metrics["searches"] == 1
-        assert metrics["files_viewed"] >= 2
-        assert metrics["tests_run"] >= 1
-        assert (record["info"]["patch"] == "") == (name == "truncate")
-        if record["reward"] == 1.0:
-            assert metrics["tests_passed"] == 1
-            assert "+++ b/tests/" not in record["info"]["patch"]
+def it_worked_with_its_tools_and_left_a_patch(name: str, record: dict[str, Any]) -> None:
+    metrics = record["metrics"]
+    assert record["stop_reason"] == "finish_tool"
+    assert metrics["searches"] == 1
+    assert metrics["files_viewed"] >= 2
+    assert metrics["tests_run"] >= 1
+    assert (record["info"]["patch"] == "") == (name == "truncate")
+    if record["reward"] == 1.0:
+        assert metrics["tests_passed"] == 1
+        assert "+++ b/tests/" not in record["info"]["patch"]
 
 
-@needs_bubblewrap
-def test_passing_by_editing_the_tests_is_no_pass(run: Any) -> None:
-    record = run[1]["bill"]
+def passing_by_editing_the_tests_was_no_pass(record: dict[str, Any]) -> None:
     assert record["metrics"]["tests_passed"] == 1
     assert "+++ b/tests/test_bill.py" in record["info"]["patch"]
     assert "2 of 4 tests passed" in record["scores"]["tests"]["details"]["output"]
-
-
-@needs_bubblewrap
-def test_who_ends_without_a_test_is_asked_for_one(run: Any) -> None:
-    said = [m["content"] for m in run[1]["utc"]["messages"] if m["role"] == "user"]
-    assert said[-1].startswith("You have changed files since the tests were last run.")
 
 
 # Cheats

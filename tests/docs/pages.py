@@ -30,7 +30,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "configs").rglob("README.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "configs").glob("README.md")),
+         *sorted((ROOT / "configs").glob("*/README.md"))]  # fmt: skip
+"""Not those deeper down: they belong to repositories that agents work on."""
 COMPLETIONS = Path(__file__).parent / "completions"
 SHELLS = ("console", "bash", "sh")
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ROLLOUT_API_KEY")

@@ -68,7 +68,6 @@ ABSENT = {
     "CallbackListener": "the same",
     "LiteLLMBridge": "the same",
     "RolloutProtocolError": "the same",
-    "AgenticRollout": "the Agentic Rollout Library is another project",
 }
 """Names of the surface that are not here, and why."""
 

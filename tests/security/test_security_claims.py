@@ -215,6 +215,23 @@ def test_a_row_does_not_steer_the_terminal_that_shows_its_request(tmp_path: Path
         assert not set(said) & set("\x1b\x07\x9b\u202e"), words
 
 
+@pytest.mark.parametrize("row_id", ["../../../evil", "/tmp/evil", "a/b", ".", "con\x00"])  # noqa: S108
+def test_a_row_names_no_path_by_its_id(row_id: str, tmp_path: Path) -> None:
+    (tmp_path / "in" / "here").mkdir(parents=True)
+    (tmp_path / "in" / "here" / "workflow.toml").write_text(
+        '[workflow]\nname = "w"\nuser = "{{ row.q }}"\n[model]\nprovider = "scripted"\nrules = [{ reply = "4" }]\n'
+        '[graders.a]\nkind = "exact"\n[dataset]\npath = "rows.jsonl"\nid = "id"\n'
+    )
+    row = {"id": row_id, "q": "?", "ground_truth": "4"}
+    (tmp_path / "in" / "here" / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    command = [sys.executable, "-m", "runner.cli.main", "eval", "--log", "events", "--record", "calls.jsonl"]
+    ran = subprocess.run(command, cwd=tmp_path / "in" / "here", capture_output=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    files = [path.relative_to(tmp_path).parts for path in tmp_path.rglob("*") if path.is_file()]
+    assert {parts[:2] for parts in files} == {("in", "here")}
+    assert len([parts for parts in files if parts[2] == "events"]) == 1
+
+
 def test_whoever_is_asked_reads_what_will_be_done() -> None:
     """A sign that turns text around, or one that clears the line, could make another call of it."""
     console = Console(color="never")

@@ -20,8 +20,8 @@ class Ways:
     """What the connections of a process share. `patience` is how long one may be idle, in seconds; `most` how many
     requests one may carry; `longest` how many bytes a head may have.
 
-    `streams` makes what takes a connection over: of the bytes that were read already, and the requests that are left.
-    `changed` is called when one has ended; `open` holds those that have not. `ending` closes them as they are answered.
+    `streams` makes what takes a connection over, told how many more requests it may carry. `changed` is called when one
+    has ended; `open` holds those that have not. `ending` closes them as they are answered.
     """
 
     app: App
@@ -30,7 +30,7 @@ class Ways:
     patience: float
     most: int
     longest: int
-    streams: Callable[[bytes, int], asyncio.Protocol]
+    streams: Callable[[int], asyncio.Protocol]
     changed: Callable[[], None]
     open: set[ShortWay] = field(default_factory=set)
     ending: bool = False
@@ -46,10 +46,12 @@ class ShortWay(asyncio.Protocol):
         self._shared: dict[str, Any] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None  # one for all its requests: to make one costs 4 us
+        self._next: tuple[dict[str, Any], bytes] | None = None
+        self._wake: asyncio.Future[None] | None = None
         self._left = ways.most
         self._unread = b""
-        self._paused = self._full = self._over = False
+        self._busy = self._paused = self._full = self._over = False
 
     # What the event loop says
 
@@ -71,7 +73,7 @@ class ShortWay(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came. While a request is being answered, or its answer not taken, they wait, and soon their sender."""
-        if self._task is None and not self._full:
+        if not self._busy and not self._full:
             self._read(data)
             return
         self._unread += data
@@ -82,7 +84,7 @@ class ShortWay(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Nothing more will come; what was asked is still answered."""
         self._over = True
-        if self._transport is not None and self._task is None and not self._full:
+        if self._transport is not None and not self._busy and not self._full:
             self._transport.close()
         return True
 
@@ -93,7 +95,7 @@ class ShortWay(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Its peer takes it again."""
         self._full = False
-        if self._task is None:
+        if not self._busy:
             self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -102,21 +104,22 @@ class ShortWay(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._go()
         self._leave()
 
     # What the process says
 
     def hush(self) -> None:
         """Close it if the process is ending and nothing is being answered."""
-        if self._ways.ending and self._task is None and self._transport is not None:
+        if self._ways.ending and not self._busy and self._transport is not None:
             self._transport.close()
 
     def cut(self) -> None:
         """End it now."""
-        if self._task is not None:
-            self._task.cancel()
-        elif self._transport is not None:
+        if self._transport is not None and not self._busy:
             self._transport.abort()
+        elif self._task is not None:
+            self._task.cancel()
 
     # Its requests
 
@@ -127,20 +130,40 @@ class ShortWay(asyncio.Protocol):
             return
         end = plain.end + plain.length
         self._unread = data[end:]
-        self._task = self._loop.create_task(self._answer(scope_of(plain, self._shared), data[plain.end : end]))
+        self._next, self._busy = (scope_of(plain, self._shared), data[plain.end : end]), True
+        if self._task is None:
+            self._task = self._loop.create_task(self._answer_all())
+        else:
+            self._go()
 
-    async def _answer(self, scope: dict[str, Any], body: bytes) -> None:
+    async def _answer_all(self) -> None:
         try:
-            status, headers, said = await self._ways.app.reply(scope, body)
+            while self._next is not None:
+                (scope, body), self._next = self._next, None
+                self._say(*await self._ways.app.reply(scope, body))
+                del scope, body  # or they stay until the next request comes
+                if self._next is None and self._transport is not None:
+                    self._wake = self._loop.create_future()
+                    await self._wake
         except BaseException:
             if self._transport is not None:
                 self._transport.abort()
             raise
         finally:
-            self._task = None
+            self._task = self._wake = None
+            self._busy = False
+            self._leave()
+
+    def _go(self) -> None:
+        """Let its task go on: a request has come, or none will come any more."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _say(self, status: int, headers: list[tuple[bytes, bytes]], said: bytes) -> None:
+        """Write an answer, and take the next request if it has come."""
+        self._busy = False
         transport = self._transport
         if transport is None:
-            self._leave()
             return
         head, last = head_of(status, (*headers, *self._ways.added))
         transport.write(head + said)  # head and body leave together
@@ -170,11 +193,13 @@ class ShortWay(asyncio.Protocol):
         assert transport is not None and self._timer is not None
         self._timer.cancel()
         self._transport = self._timer = None
-        streams = self._ways.streams(data, self._left)
+        streams = self._ways.streams(self._left)
         transport.set_protocol(streams)
         streams.connection_made(transport)
+        streams.data_received(data)
         if self._over:
             streams.eof_received()
+        self._go()
         self._leave()
 
     def _look(self) -> None:
@@ -182,7 +207,7 @@ class ShortWay(asyncio.Protocol):
         if self._transport is None:
             return
         left = self._ways.patience
-        if self._task is None and not self._full:
+        if not self._busy and not self._full:
             left -= self._loop.time() - self._idle_since
             if left <= 0.001:
                 self._transport.close()
@@ -190,6 +215,6 @@ class ShortWay(asyncio.Protocol):
         self._timer = self._loop.call_later(left, self._look)
 
     def _leave(self) -> None:
-        if self._task is None:
+        if self._task is None and self._transport is None:
             self._ways.open.discard(self)
             self._ways.changed()

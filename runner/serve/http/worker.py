@@ -94,18 +94,16 @@ class _Connections:
         reader = asyncio.StreamReader(loop=self._loop)
         return asyncio.StreamReaderProtocol(reader, self._converse_securely, loop=self._loop)
 
-    def _streams(self, unread: bytes, left: int) -> asyncio.Protocol:
-        """What hears a connection from now on, of which `unread` was read; it may carry `left` more requests."""
+    def _streams(self, left: int) -> asyncio.Protocol:
+        """What hears a connection from now on, which may carry `left` more requests."""
         reader = asyncio.StreamReader(loop=self._loop)
-        return asyncio.StreamReaderProtocol(reader, partial(self._converse, unread, left), loop=self._loop)
+        return asyncio.StreamReaderProtocol(reader, partial(self._converse, left), loop=self._loop)
 
-    async def _converse(
-        self, unread: bytes, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _converse(self, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from a request that did not come in one piece to its end."""
         with self._counted():
             try:
-                unread = await self._plain_ones(unread, left, reader, writer)
+                unread = await self._plain_ones(left, reader, writer)
             except OSError:
                 unread = b""
             except BaseException:
@@ -163,9 +161,7 @@ class _Connections:
             self._tasks.discard(task)
             self._changed.set()
 
-    async def _plain_ones(
-        self, unread: bytes, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bytes:
+    async def _plain_ones(self, left: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         """Answer plain requests. What was read of the first that is not plain; b"" when the connection is over."""
         connection = {
             "asgi": {"spec_version": "2.1", "version": "3.0"},
@@ -174,6 +170,7 @@ class _Connections:
             "client": writer.get_extra_info("peername"),
             "server": writer.get_extra_info("sockname"),
         }
+        unread = b""
         for _ in range(left):
             data = unread or await self._next(reader, writer)
             plain = read_plain(data)

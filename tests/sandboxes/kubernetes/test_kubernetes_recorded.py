@@ -135,7 +135,7 @@ def test_a_client_that_goes_away_as_recorded(how: str) -> None:
         async with running(v4=True) as raw:
             assert raw.pod.container is not None
             folder = raw.pod.container.workdir
-            text = "cat > in; n=0; while [ $n -lt 20 ]; do echo x >> on; sleep 0.02; n=$((n+1)); done; echo end >> on"
+            text = "cat > in; n=0; while [ $n -lt 8 ]; do echo x >> on; sleep 0.02; n=$((n+1)); done; echo end >> on"
             socket = await raw.open("sh", "-c", f"cd /workspace; {text}", stdin="true")
             await socket.send_bytes(b"\0hello")
             await asyncio.sleep(0.2)
@@ -145,7 +145,7 @@ def test_a_client_that_goes_away_as_recorded(how: str) -> None:
                 plug = socket.get_extra_info("socket")
                 plug.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
                 socket._response.close()
-            await asyncio.sleep(0.9)
+            await asyncio.sleep(0.5)
             assert (folder / "in").read_bytes() == b"hello" and (folder / "on").read_bytes().endswith(b"end\n")
 
     asyncio.run(main())

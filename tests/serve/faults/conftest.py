@@ -20,6 +20,7 @@ call = "./tools.py:capital"
 provider = "scripted"
 [[model.rules]]
 when = "turn == 0"
+delay = "300ms"
 tool_calls = [{ name = "capital", arguments = { country = "{{ row.user_prompt }}" } }]
 [[model.rules]]
 reply = "{{ last if luck < 0.7 else 'no idea' }}"

@@ -81,3 +81,18 @@ def test_what_cannot_be_is_said_before_anything_is_spent(tmp_path: Path, parts: 
     code, said, records = play(tmp_path, **parts)
     assert (code, words in said, records) == (1, True, []), said
     assert "Traceback" not in said
+
+
+def test_what_a_file_is_made_of_and_what_only_a_connection_can_say(tmp_path: Path) -> None:
+    code, said, _ = play(tmp_path, command='"no-such-program"')
+    assert (code, "known only when it is connected" in said) == (1, True), said
+    more = '[tools.sum]\nbuiltin = "calculator"\n[tools.sh]\nbuiltin = "bash"\n[sandboxes.work]\nkind = "none"\n'
+    (tmp_path / "workflow.toml").write_text((tmp_path / "workflow.toml").read_text() + more)
+    command = [sys.executable, "-m", "runner.cli.main", "validate", "-v"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert [line.split(maxsplit=1) for line in (ran.stdout + ran.stderr).splitlines()[1:]] == [
+        ["tools", "sum (built in), sh (built in)"],
+        ["servers", "calc (no-such-program)"],
+        ["sandboxes", "work (none)"],
+        ["graders", "path (trajectory), answer (exact)"],
+    ], ran.stderr

@@ -26,7 +26,7 @@ _VERBS = ["create", "delete", "get", "list", "patch", "watch"]
 async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[Cluster, str]]:
     """A server on a free port, and its address."""
     server = Server()
-    runner = web.AppRunner(server.app, shutdown_timeout=0.2, max_line_size=1 << 20, handler_cancellation=False)
+    runner = web.AppRunner(server.app, shutdown_timeout=0.02, max_line_size=1 << 20, handler_cancellation=False)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
