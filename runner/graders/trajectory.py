@@ -13,6 +13,9 @@ from runner.graders.labels import require_label
 from runner.graders.number import parse_number
 from runner.records.message import ToolCall, tool_calls_of
 
+_SHOWN = 60
+"""Characters of an argument that a reason shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
@@ -89,7 +92,7 @@ class TrajectoryGrader(Grader):
         if self._mode == "exact":
             return self._exact(made, meets)
         met = _in_order(meets) if self._mode == "in_order" else _any_order(meets)
-        missing = [each for index, each in enumerate(self._expect) if index not in met]
+        missing = [ExpectedCall(*each) for index, each in enumerate(wanted) if index not in met]
         if not missing:
             return Score(1.0, f"all {len(wanted)} expected calls were made" if wanted else f"{len(made)} tool calls")
         shown = ", ".join(_named(each) for each in missing)
@@ -117,7 +120,13 @@ def _calls_of(ctx: GraderContext) -> list[ToolCall]:
 def _named(expected: ExpectedCall) -> str:
     if not expected.args:
         return expected.tool
-    return f"{expected.tool} with {', '.join(expected.args)}"
+    shown = (f"{key}={_short(value)}" for key, value in expected.args.items())
+    return f"{expected.tool} with {', '.join(shown)}"
+
+
+def _short(value: Any) -> str:
+    text = "…" if callable(value) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class _Rendered(str):

@@ -90,7 +90,9 @@ def test_arguments(wanted: dict[str, Any], made: Any, right: bool) -> None:
 
 def test_reasons_name_what_is_missing() -> None:
     grader = TrajectoryGrader([A, ExpectedCall("b", {"id": 1})])
-    assert grade(grader, a).reason == "1 of 2 expected calls were made; missing: b with id"
+    assert grade(grader, a).reason == "1 of 2 expected calls were made; missing: b with id=1"
+    named = TrajectoryGrader([ExpectedCall("read", {"name": lambda ctx: ctx.row["name"]})])
+    assert grade(named, a, row={"name": "x" * 99}).reason.endswith(f'missing: read with name="{"x" * 58}…')
     exact = TrajectoryGrader([A], mode="exact")
     assert grade(exact, b).reason == "call 1 must be a, found b({})"
     assert grade(exact, a, b).reason == "expected exactly 1 tool calls, found 2: a, b"

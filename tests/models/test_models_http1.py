@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.models.http1_parser import ProtocolError, ResponseParser, TooLargeError
+from runner.models.http1_parser import ProtocolError, ResponseParser, TooLargeError, brief
 
 HEAD = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX-A: b\r\n"
 
@@ -68,3 +68,33 @@ def test_bodies_are_bounded() -> None:
         ResponseParser(10).feed(HEAD + b"content-length: 11\r\n\r\n")
     with pytest.raises(TooLargeError):
         ResponseParser(10).feed(HEAD + b"transfer-encoding: chunked\r\n\r\n8\r\n12345678\r\n8\r\n12345678\r\n")
+
+
+_LINES = st.sampled_from(
+    [b"content-length: 2", b"Content-Length:2", b"content-length: 02", b"content-length: 3", b"content-length: x",
+     b"date: now", b"x-a:", b"x a: b", b" folded", b"nocolon", b"connection: close", b"Transfer-Encoding: chunked",
+     b"content-encoding: gzip", b"x: \xff"]
+)  # fmt: skip
+_FIRST_LINES = st.sampled_from(
+    [b"HTTP/1.1 200 OK", b"HTTP/1.1 202", b"HTTP/1.1 204 ", b"HTTP/1.0 200 OK", b"HTTP/1.1 299x"]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(_FIRST_LINES, st.lists(_LINES, max_size=4), st.sampled_from([b"{}", b"{", b"{}{", b""]))
+def test_a_brief_answer_is_what_the_parser_makes_of_it(first: bytes, lines: list[bytes], body: bytes) -> None:
+    data = b"\r\n".join([first, *lines, b"", body])
+    answer = brief(data, 1000)
+    if answer is None:
+        return
+    parser = ResponseParser(1000)
+    assert parser.feed(data) and parser.reusable() and parser.answer is not None
+    assert (answer.status, answer.body, answer.whole) == (parser.answer.status, parser.answer.body, True)
+
+
+def test_the_usual_acknowledgement_is_brief_and_a_part_of_it_is_not() -> None:
+    data = b'HTTP/1.1 200 OK\r\ndate: now\r\ncontent-length: 15\r\nserver: x\r\n\r\n{"status":"ok"}'
+    answer = brief(data, 15)
+    assert answer is not None and (answer.status, answer.body) == (200, b'{"status":"ok"}')
+    assert brief(data, 14) is None
+    assert all(brief(data[:end], 15) is None for end in range(len(data)))

@@ -131,6 +131,29 @@ def test_a_body_may_come_in_pieces_and_late() -> None:
     assert talk(talking) == [{"rollout_id": "a"}] * 2
 
 
+def test_what_was_asked_before_the_peer_closed_its_half_is_answered() -> None:
+    async def talking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(start() + start())
+        writer.write_eof()
+        assert [(await answered(reader))[0] for _ in range(2)] == [202, 202]
+        assert await reader.read() == b""
+
+    assert len(talk(talking)) == 2
+
+
+def test_many_requests_in_one_go_are_all_answered_though_nobody_reads_yet() -> None:
+    """More than is held at once, of answers as of requests: each side waits for the other, and neither for ever."""
+    asked = b"GET /openapi.json HTTP/1.1\r\nhost: h\r\nx-pad: %b\r\n\r\n" % (b"a" * 4000)
+
+    async def talking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(asked * 1000 + start())
+        await asyncio.sleep(0.3)
+        assert {(await answered(reader))[0] for _ in range(1000)} == {200}
+        assert (await answered(reader))[0] == 202
+
+    assert len(talk(talking)) == 1
+
+
 @pytest.mark.parametrize(
     "odd",
     [

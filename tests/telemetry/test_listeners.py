@@ -32,3 +32,13 @@ def test_nobody_listening_is_ignore_itself() -> None:
     heard: list[Event] = []
     listening(None, heard.append)(RolloutStarted("r", 0.0, "row", 0))
     assert len(heard) == 1
+
+
+def test_what_listeners_look_at_is_what_any_of_them_does() -> None:
+    class One:
+        hears = frozenset({RolloutStarted})
+
+        def __call__(self, event: object) -> None: ...
+
+    assert Listeners([One()]).hears == {RolloutStarted}
+    assert Listeners([One(), print]).hears is None

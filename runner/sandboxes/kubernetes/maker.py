@@ -21,7 +21,7 @@ from runner.sandboxes.kubernetes.reaper import BEAT_SECONDS, alive_until, keep_a
 from runner.sandboxes.owner import owner_key
 from runner.sandboxes.sandbox import Command
 
-_RIGHTS = (
+RIGHTS = (
     ("create", "pods", ""),
     ("get", "pods", ""),
     ("list", "pods", ""),
@@ -130,7 +130,7 @@ class KubernetesMaker:
         await keep_alive(api, lambda: lookout.names, self._beat_seconds)
 
     async def _check_rights(self, api: Api) -> None:
-        missing = [right for right, may in zip(_RIGHTS, await _reviews(api), strict=True) if not may]
+        missing = [right for right, may in zip(RIGHTS, await _reviews(api), strict=True) if not may]
         if missing:
             words = ", ".join(f"`{verb}` of {what}{f'/{sub}' if sub else ''}" for verb, what, sub in missing)
             raise _unavailable(
@@ -178,7 +178,7 @@ async def _reviews(api: Api) -> list[bool]:
         return bool((answer.get("status") or {}).get("allowed"))
 
     try:
-        return await asyncio.gather(*(may(*right) for right in _RIGHTS))
+        return await asyncio.gather(*(may(*right) for right in RIGHTS))
     except ApiError as error:
         who = "it does not know who we are" if error.status == 401 else "it does not say what we may do"
         raise _unavailable(f"the cluster at {api.server}: {who}: {error}") from error

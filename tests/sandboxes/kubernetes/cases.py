@@ -55,7 +55,9 @@ async def fifty_megabytes(box: Sandbox) -> None:
 
 async def time_is_over(box: Sandbox) -> None:
     started = time.monotonic()
-    text = "trap '' TERM; (setsid sh -c 'while :; do echo x >> alive; sleep 0.02; done' &) ; while :; do sleep 1; done"
+    loop = "sh -c 'while :; do echo x >> alive; sleep 0.02; done'"
+    # One in a session of its own whose parent is gone, and one that has cleared its environment as well.
+    text = f"trap '' TERM; (setsid {loop} &) ; env -i PATH=$PATH setsid {loop} & while :; do sleep 1; done"
     ran = await sh(box, text, timeout=1.0)
     assert ran.timed_out and ran.code == 137 and time.monotonic() - started < 8
     before = len(await box.get("alive"))

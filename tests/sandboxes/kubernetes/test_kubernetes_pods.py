@@ -18,7 +18,8 @@ import pytest
 from runner.records.failure import SandboxError
 from runner.sandboxes.asked import Limits
 from runner.sandboxes.kubernetes.kubeconfig import Access
-from runner.sandboxes.kubernetes.maker import KubernetesMaker
+from runner.sandboxes.kubernetes.lookout import Followed
+from runner.sandboxes.kubernetes.maker import RIGHTS, KubernetesMaker
 from runner.sandboxes.kubernetes.network import NAME
 from runner.sandboxes.kubernetes.pods import ALIVE_UNTIL, OWNER, PodOptions, label, standing
 from runner.sandboxes.owner import owner_key
@@ -303,7 +304,8 @@ def test_the_living_are_renewed() -> None:
 KILLED = """
 import asyncio, os, sys
 from runner.sandboxes.kubernetes.kubeconfig import Access
-from runner.sandboxes.kubernetes.maker import KubernetesMaker
+from runner.sandboxes.kubernetes.lookout import Followed
+from runner.sandboxes.kubernetes.maker import RIGHTS, KubernetesMaker
 from runner.sandboxes.kubernetes.pods import PodOptions
 async def main():
     maker = KubernetesMaker(PodOptions("busybox"), access=Access(sys.argv[1], namespace="team"))
@@ -346,6 +348,9 @@ def test_words_for_what_the_cluster_says(tmp_path: Path) -> None:
     def told(**status: Any) -> Any:
         return standing({"metadata": {}, "status": status})
 
+    followed = Followed("p", "1")
+    followed.saw({"metadata": {"uid": "2"}, "status": {}})
+    assert followed.over == "its pod is gone"
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     running = {"containerStatuses": [{"state": {"running": {}}}]}
     assert told(phase="Running", **ready, **running).ready
@@ -357,3 +362,18 @@ def test_words_for_what_the_cluster_says(tmp_path: Path) -> None:
     assert "ended with 1 (Error)" in told(phase="Running", **ended).over
     assert label("-Work, ä 1!-") == "Work----1" and len(label("x" * 99)) == 63
     assert PodOptions("x").lifetime == 21600.0
+
+
+def test_the_role_of_the_page_is_what_is_asked_for() -> None:
+    import yaml
+
+    text = (Path(__file__).parents[3] / "docs" / "sandboxes.md").read_text()
+    role = yaml.safe_load(text.split("```yaml\n")[1].split("```")[0])
+    given = {
+        (verb, *resource.partition("/")[::2])
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    network = {("get", "networkpolicies", ""), ("create", "networkpolicies", "")}
+    assert given == {*RIGHTS, *network}
