@@ -19,6 +19,7 @@ PATTERNS = (
     ("A-Za-z0-9_.-", "a name of letters, digits, `_`, `.` and `-`", "no spaces"),
     ("A-Za-z0-9_:]*$", "a name of letters, digits, `_` and `:`", 'for example `"osmosis_rollout"`'),
     (r"[^\s/?#@]+", "a host name or an IP address", "without scheme, path or user"),
+    ("[-a-z0-9.]*[a-z0-9]", "a name of small letters, digits and `-`", "as Kubernetes has them"),
     (r"^\S", "a name", "this names nothing"),
     (r"\x21-\x7e", "a name of printable ASCII characters", 'for example `"main"`'),
 )

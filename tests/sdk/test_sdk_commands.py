@@ -15,7 +15,7 @@ def test_validate_says_what_the_agent_offers_and_what_is_wrong_with_one(osmosis:
     done = osmosis("validate", *M, "-v")
     assert done.returncode == 0, done.stderr
     assert "server:agent_loop: ok (1 tool, 0 graders)" in done.stderr
-    assert "tools    add" in done.stderr
+    assert "tools     add" in done.stderr
     assert not list(folder.glob("*.toml"))
     assert not (folder / "runs").exists()
 

@@ -44,17 +44,17 @@ def test_others_are_answered_while_a_large_start_is_read(stage: Any) -> None:
             writer.write(head.encode() + raw)
             await writer.drain()
             answer = asyncio.ensure_future(reader.read())
-            slowest = 0.0
+            most = 0.0
             while not answer.done():
-                began = time.perf_counter()
+                began = time.thread_time()
                 await asyncio.sleep(0.001)
-                slowest = max(slowest, time.perf_counter() - began)
+                most = max(most, time.thread_time() - began)
             assert b" 202 " in (await answer).split(b"\r\n")[0]
             writer.close()
-            began = time.perf_counter()
+            began = time.thread_time()
             SingleSample().parse(json.loads(raw), "")
-            # Read on the loop, it holds that up for as long as it takes, however busy the machine is.
-            assert slowest < 0.6 * (time.perf_counter() - began), slowest
+            # What this thread works at a stretch, while the start is read, is little beside reading it.
+            assert most < 0.5 * (time.thread_time() - began), most
             await server.quiet(20)
             assert controller.told("r")[-1] == ("grader", "success", 1.0)
 

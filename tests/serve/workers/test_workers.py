@@ -194,7 +194,7 @@ def test_a_drain_lets_what_plays_end_and_says_what_did_not(crowd: Any) -> None:
             # One state file, one server.
             done = await asyncio.to_thread(
                 subprocess.run,
-                [str(Path(sys.executable).with_name("osmosis-run")), "serve"],
+                [str(Path(sys.executable).with_name("osmosis-run")), "serve", "--port", "0"],
                 check=False, cwd=crowd.folder, capture_output=True, text=True, timeout=20,
             )  # fmt: skip
             assert (
