@@ -70,7 +70,7 @@ EXPECTED = [
     ("tool_calls = []", "expected exactly 0 tool calls, found 1: add"),
     (
         'tool_calls = [{ tool = "add", args = { a = 3 } }]',
-        'call 1 must be add with a, found add({"a": 2, "b": 3})',
+        'call 1 must be add with a=3, found add({"a": 2, "b": 3})',
     ),
     ('stop_reason = "max_turns"', 'expected the stop reason "max_turns", found "final_answer"'),
     (
