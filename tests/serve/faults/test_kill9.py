@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 FLAKY = {"callback-500": 0.3, "callback-stall": 0.1, "ack-drop": 0.05, "start-duplicate": 0.1, "start-again": 0.1}
-QUICK = {"serve__callbacks__timeout": "1s", "serve__callbacks__base_wait": "50ms",
+QUICK = {"serve__callbacks__timeout": "1s", "serve__callbacks__base_wait": "150ms",
          "serve__callbacks__max_wait": "300ms", "serve__callbacks__concurrency": 256}  # fmt: skip
 """A server whose clock runs faster: what comes again does so within the test. A second is long enough for an
-acknowledgement to be read in on a busy machine; one that is not would rightly be asked for again."""
+acknowledgement to be read in on a busy machine; one that is not would rightly be asked for again. Waits are drawn from
+nought on, so a shorter first one would now and then look like no wait at all, five times in a row."""
 
 
 @pytest.mark.parametrize(("workers", "on_restart", "rollouts"), [(1, "run", 1000), (2, "run", 1000), (1, "fail", 600)])
