@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from runner.build.approval import build_rules
+from runner.build.environment import values_of
 from runner.build.site import Site
 from runner.config.config import RolloutConfig
 from runner.config.mcp import McpSection
-from runner.config.model import EnvName
 from runner.records.completion import ToolSpec
 from runner.records.failure import ConfigFailure
 from runner.tools.approval import ApprovedTool, Rule
@@ -95,14 +94,8 @@ def _build(site: Site, name: str, section: McpSection) -> McpPart:
 
 def _endpoint(config: RolloutConfig, section: McpSection) -> Endpoint:
     if section.command is not None:
-        return CommandEndpoint(section.command, _values(section.env), str(config.folder))
-    return UrlEndpoint(section.url or "", _values(section.headers))
-
-
-def _values(table: Mapping[str, str | EnvName]) -> dict[str, str]:
-    return {
-        name: os.environ.get(value.env, "") if isinstance(value, EnvName) else value for name, value in table.items()
-    }
+        return CommandEndpoint(section.command, values_of(section.env), str(config.folder))
+    return UrlEndpoint(section.url or "", values_of(section.headers))
 
 
 async def _offered(part: McpPart, connection: Connection) -> list[McpTool]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, TypeAlias
 
+from runner.build.environment import values_of
 from runner.build.site import Site
 from runner.build.templates import compile_guess
 from runner.config.model import EnvName, ModelSection, Rule, RuleCall
@@ -83,7 +84,7 @@ def _chat(section: ModelSection) -> Model:
         base_url=section.base_url or OPENAI,
         api_key=_secret(section.api_key),
         key_name=section.api_key.env if section.api_key else "",
-        headers=_headers(section.headers),
+        headers=values_of(section.headers),
         timeout=section.timeout,
         retries=_retries(section),
         limiter=_limiter(section),
@@ -127,7 +128,7 @@ def _litellm(section: ModelSection) -> Model:
         base_url=section.base_url,
         api_key=_secret(section.api_key),
         key_name=section.api_key.env if section.api_key else "",
-        headers=_headers(section.headers),
+        headers=values_of(section.headers),
         timeout=section.timeout,
         retries=_retries(section),
         limiter=_limiter(section),
@@ -218,9 +219,3 @@ def _limiter(section: ModelSection) -> Limiter:
 
 def _secret(name: EnvName | None) -> str | None:
     return os.environ.get(name.env) if name is not None else None
-
-
-def _headers(headers: Mapping[str, str | EnvName]) -> dict[str, str]:
-    return {
-        name: os.environ.get(value.env, "") if isinstance(value, EnvName) else value for name, value in headers.items()
-    }

@@ -136,7 +136,9 @@ class Admission:
         accepted = Accepted(
             played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
         )
-        holder = await _holder(self._store(played, accepted))
+        waiter = self._waiter(played)
+        self._store(played, accepted)
+        holder = await _holder(waiter)
         if holder is not None:
             return await self._repeated(holder, asked)
         for note in start.notes:
@@ -199,33 +201,36 @@ class Admission:
             return ()
         return tuple(f"{dialect.path} {key}" for key in start.keys)
 
-    def _store(self, played: Played, accepted: Accepted) -> asyncio.Future[str | None]:
-        """Write it down, then let it in, whether or not whoever asked hangs up meanwhile. See `_holder`."""
-        try:
-            stored = self._outbox.accepting(accepted)
-        except StoreError as error:
-            stored = asyncio.get_running_loop().create_future()
-            stored.set_exception(error)
-        played.stored = stored
-        stored.add_done_callback(partial(self._stored, played))
-        return stored
+    def _waiter(self, played: Played) -> asyncio.Future[str | None]:
+        """One more that waits for it to be on disk: each has a future of its own, and may hang up."""
+        waiter: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        played.waiting.append(waiter)
+        return waiter
 
-    def _stored(self, played: Played, stored: asyncio.Future[str | None]) -> None:
-        error = None if stored.cancelled() else stored.exception()
+    def _store(self, played: Played, accepted: Accepted) -> None:
+        """Write it down, then let it in, whether or not whoever asked hangs up meanwhile."""
+        try:
+            self._outbox.accepting(accepted, partial(self._stored, played))
+        except StoreError as error:
+            self._stored(played, None, error)
+
+    def _stored(self, played: Played, holder: str | None, error: StoreError | None) -> None:
         try:
             if error is not None:
                 log.error("a rollout was refused: %s", error)
-            elif not stored.cancelled() and stored.result() is None:
+            elif holder is None:
                 self.accepted += 1
                 self._enter(played)
         finally:
             if played.phase == "accepting":
                 self._slots.give_back()
                 self._alive.remove(played)
+            _answer(played.waiting, holder, error)
+            played.waiting.clear()
 
     async def _join(self, first: Played, asked: _Asked) -> Answer:
-        if first.stored is not None and first.phase == "accepting":
-            holder = await _holder(first.stored)
+        if first.phase == "accepting":
+            holder = await _holder(self._waiter(first))
             if holder is not None:
                 return await self._repeated(holder, asked)
         if first.stop.reason == "cancelled":
@@ -268,12 +273,19 @@ def _being_cancelled(asked: _Asked) -> Refused:
     return Refused(asked.dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
 
 
-async def _holder(stored: asyncio.Future[str | None]) -> str | None:
-    """The attempt that had its key before, None if it was stored. Raises `Refused` if it could not be.
+def _answer(waiting: Sequence[asyncio.Future[str | None]], holder: str | None, error: StoreError | None) -> None:
+    for waiter in waiting:
+        if waiter.done():  # it hung up
+            continue
+        if error is None:
+            waiter.set_result(holder)
+        else:
+            waiter.set_exception(StoreError(str(error)))
 
-    The writing is shielded: who waits here may hang up. A shielded task in its place costs 5 us more.
-    """
+
+async def _holder(waiter: asyncio.Future[str | None]) -> str | None:
+    """The attempt that had its key before, None if it was stored. Raises `Refused` if it could not be."""
     try:
-        return await asyncio.shield(stored)
+        return await waiter
     except StoreError:
         raise Refused(503, "the server cannot write down new rollouts now; retry later", _LATER) from None

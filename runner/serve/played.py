@@ -25,8 +25,9 @@ class Played:
 
     `admitted` is when it was asked for, on the monotonic clock: its time runs from there, and is over at `until`.
     `label` names it to whoever looks on, where `name` may be another attempt's too. `mark` stands for the request's
-    body, to tell a repeated start from another one under its name. `left` is what the agent left once it has ended;
-    `told` says that the callback about that is stored, and may have been sent.
+    body, to tell a repeated start from another one under its name. `waiting` are told when it is on disk (None), or
+    which attempt had its key before. `left` is what the agent left once it has ended; `told` says that the callback
+    about that is stored, and may have been sent.
     """
 
     attempt_id: str
@@ -39,7 +40,7 @@ class Played:
     keys: tuple[str, ...] = ()
     stop: Stop = field(default_factory=Stop)
     phase: Phase = "accepting"
-    stored: asyncio.Future[str | None] | None = None
+    waiting: list[asyncio.Future[str | None]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
     left: Outcome | None = None
     told: bool = False

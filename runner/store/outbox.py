@@ -75,22 +75,14 @@ class Outbox:
 
     async def accept(self, rollout: Accepted) -> str | None:
         """Store a new rollout: None. If an attempt holds one of its keys already: that attempt's id, nothing stored."""
-        return await self.accepting(rollout)
+        holder: str | None = await self._writer.play(_accepting(rollout))
+        return holder
 
-    def accepting(self, rollout: Accepted) -> asyncio.Future[str | None]:
-        """`accept` that is under way already, for who must hear of its end whoever else is cancelled."""
-        keys = rollout.keys
-        values = (
-            rollout.attempt_id,
-            reading.blob(rollout.rollout_id),
-            rollout.worker,
-            rollout.dialect,
-            rollout.accepted_at,
-            f"[{', '.join(map(encode_basestring_ascii, keys))}]",
-            rollout.request,
-        )
-        digests = [(digest(key), rollout.attempt_id) for key in dict.fromkeys(keys)]
-        return self._writer.play(Task(Kind.ACCEPT, rollout.attempt_id, values, digests, len(rollout.request)))
+    def accepting(self, rollout: Accepted, heard: Callable[[str | None, StoreError | None], None]) -> None:
+        """`accept` for who does not wait: `heard` is told of its end, on the event loop, as soon as it has come."""
+        task = _accepting(rollout)
+        task.heard = heard
+        self._writer.put(task)
 
     async def hold(self, attempt_id: str, left: bytes, owed: Sequence[Owed]) -> None:
         """The agent has ended: store what it left and what is owed for that. Raises `Contradiction` the second time."""
@@ -116,9 +108,9 @@ class Outbox:
         """Settle these, of which nothing was said, as cancelled in one write; they give up their keys."""
         await self._writer.play(Task(Kind.WITHDRAW, "", (json.dumps(attempt_ids), time.time())))
 
-    def acknowledged(self, attempt_id: str, channel: str) -> asyncio.Future[None]:
-        """A callback was taken: it is erased, with its bearer. Need not be waited for: see `Task.note`."""
-        return self._writer.play(Task(Kind.ACKNOWLEDGED, attempt_id, (attempt_id, _place(channel)), note=True))
+    def acknowledged(self, attempt_id: str, channel: str) -> None:
+        """A callback was taken: it is erased, with its bearer. Not waited for: see `written`."""
+        self._writer.put(Task(Kind.ACKNOWLEDGED, attempt_id, (attempt_id, _place(channel)), note=True))
 
     def tried(self, attempt_id: str, channel: str, tries: int, next_at: float, problem: str) -> None:
         """Note a try in vain. Not waited for: with the process or a full disk, only a count of tries is lost."""
@@ -129,6 +121,10 @@ class Outbox:
         """A callback is given up. It is kept and counted until it is swept, and owed again from the next `open`."""
         values = (attempt_id, _place(channel), _storable(problem), time.time())
         await self._writer.play(Task(Kind.ABANDONED, attempt_id, values))
+
+    async def written(self) -> None:
+        """Wait until all that was noted before is on disk, or is known not to be."""
+        await self._writer.play(Task(Kind.NOTHING, "", ()))
 
     async def adopt(self, workers: int) -> int:
         """Share the rollouts of workers that are no more among `workers`; how many. Call it before they open."""
@@ -187,7 +183,8 @@ class Outbox:
 
     async def aclose(self) -> None:
         """Write what waits and close the file. A second call does nothing."""
-        await asyncio.to_thread(self._writer.close)
+        self._writer.shut()
+        await asyncio.to_thread(self._writer.join)
         await asyncio.to_thread(self._reading.shutdown)
         self._reader.close()
 
@@ -200,6 +197,21 @@ class Outbox:
             raise explain(self.path, error) from None
         except RuntimeError:  # the thread takes no more work
             raise StoreError(f"{self.path}: the outbox is closed") from None
+
+
+def _accepting(rollout: Accepted) -> Task:
+    keys = rollout.keys
+    values = (
+        rollout.attempt_id,
+        reading.blob(rollout.rollout_id),
+        rollout.worker,
+        rollout.dialect,
+        rollout.accepted_at,
+        f"[{', '.join(map(encode_basestring_ascii, keys))}]",
+        rollout.request,
+    )
+    digests = [(digest(key), rollout.attempt_id) for key in dict.fromkeys(keys)]
+    return Task(Kind.ACCEPT, rollout.attempt_id, values, digests, len(rollout.request))
 
 
 def _rows(attempt_id: str, owed: Sequence[Owed]) -> list[tuple[Any, ...]]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
@@ -41,14 +40,15 @@ class Kind(IntEnum):
     TIDY = 8
     CANCEL = 9
     WITHDRAW = 10
+    NOTHING = 11
 
 
 @dataclass(slots=True)
 class Task:
     """One thing to write. `values` is a row for the kind's statement, `more` the rows that go with it (keys, owed).
 
-    `release`: of a verdict, that the rollout gives up its keys. `note`: nobody waits for it, and if it is not written,
-    a callback is posted once more after a restart.
+    `heard` is told of its answer, or why it is not written. `release`: of a verdict, that the rollout gives up its
+    keys. `note`: if it is not written, a callback is posted once more after a restart.
     """
 
     kind: Kind
@@ -56,7 +56,7 @@ class Task:
     values: Values
     more: Sequence[Values] = ()
     size: int = 0
-    done: Future[Any] | None = None
+    heard: Callable[[Any, StoreError | None], None] | None = None
     note: bool = False
     release: bool = False
 
@@ -92,7 +92,7 @@ def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> 
         return [_sweep(connection, task.values[0]) for task in tasks]
     elif kind is Kind.ADOPT:
         return [connection.execute(_ADOPT, task.values).rowcount for task in tasks]
-    else:
+    elif kind is not Kind.NOTHING:
         _run(connection, _CALLBACKS[kind], [task.values for task in tasks])
     return [None] * len(tasks)
 

@@ -58,7 +58,7 @@ def test_a_rollout_from_acceptance_to_the_sweep(path: Path) -> None:
         assert await box.unfinished() == []
         for channel in ("completion", "grader"):
             assert await box.sweep(time.time() + 1) == 0
-            await box.acknowledged("a", channel)
+            box.acknowledged("a", channel)
         assert await box.sweep(known_before) == 0
         assert await box.sweep(time.time() + 1) == 1
         assert await box.find("wire-a") is None
@@ -141,9 +141,11 @@ def test_tries_and_giving_up(path: Path) -> None:
         assert revived.owed == owed("grader")
         assert abs(revived.first_at - time.time()) < 60
         assert (await box.counts())["abandoned"] == 0
-        await box.acknowledged("a", "grader")
+        box.acknowledged("a", "grader")
+        await box.written()
         box.tried("a", "grader", 9, 1.0, "late")
-        await box.acknowledged("a", "grader")
+        box.acknowledged("a", "grader")
+        await box.written()
         (left,) = await box.owing()
         assert left.channel == "completion"
 
@@ -214,7 +216,8 @@ def test_secrets_leave_the_files(path: Path) -> None:
         await box.sweep(0)
         assert traces() == {SECRET}
         for number in range(20):
-            await box.acknowledged(f"a{number}", "completion")
+            box.acknowledged(f"a{number}", "completion")
+            await box.written()
         await box.sweep(0)
         assert traces() == set()
         assert all(file.stat().st_mode & 0o777 == 0o600 for file in path.parent.iterdir())
@@ -229,7 +232,8 @@ def test_the_file_shrinks_again(path: Path) -> None:
         async def one(number: int) -> None:
             await box.accept(accepted(f"{number:05}", request=body))
             await box.settle(f"{number:05}", GOOD, [owed("completion", body)])
-            await box.acknowledged(f"{number:05}", "completion")
+            box.acknowledged(f"{number:05}", "completion")
+            await box.written()
 
         for start in range(0, 6000, 300):
             await asyncio.gather(*(one(number) for number in range(start, start + 300)))

@@ -48,7 +48,8 @@ async def play(box, lane):
             except Contradiction:
                 pass
             if number % 2:
-                await box.acknowledged(attempt, "completion")
+                box.acknowledged(attempt, "completion")
+                await box.written()
                 say("taken", attempt)
         number += 1
 

@@ -178,7 +178,8 @@ class OutboxMachine(RuleBasedStateMachine):
             del self.rollouts[name]
 
     async def taken(self, attempt: str, channel: str) -> None:
-        await self.box.acknowledged(attempt, channel)
+        self.box.acknowledged(attempt, channel)
+        await self.box.written()
 
     def callback(self, attempt: str, channel: str) -> Callback | None:
         rollout = self.rollouts.get(attempt)

@@ -8,6 +8,7 @@ that the outbox holds and no other. Thousands of lanes cost no tasks and one tim
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -83,7 +84,7 @@ class Deliveries:
         self._tasks: dict[asyncio.Task[None], Lane | None] = {}
         self._pending = 0
         self._abandoned = 0
-        self._noted: asyncio.Future[None] | None = None
+        self._noted = False
         self._changed = asyncio.Event()
 
     def owe(self, deliveries: Sequence[Delivery]) -> None:
@@ -130,8 +131,10 @@ class Deliveries:
                     await self._changed.wait()
             except TimeoutError:
                 break
-        if self._noted is not None:  # the last one: those before it are written before it, or with it
-            await asyncio.wait({self._noted}, timeout=max(0.0, end - self._clock.monotonic()))
+        if self._noted:
+            with contextlib.suppress(TimeoutError, StoreError):
+                async with asyncio.timeout(max(0.0, end - self._clock.monotonic())):
+                    await self._outbox.written()
         return self._pending
 
     async def aclose(self) -> None:
@@ -237,7 +240,8 @@ class Deliveries:
                 next_at = self._clock.time() + posted.wait
                 self._outbox.tried(lane.attempt_id, owing.channel, owing.tries, next_at, posted.problem)
             else:
-                self._noted = self._outbox.acknowledged(lane.attempt_id, owing.channel)
+                self._outbox.acknowledged(lane.attempt_id, owing.channel)
+                self._noted = True
         except StoreError as error:
             posted = _unwritten(posted, error)
         if again:
