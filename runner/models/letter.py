@@ -65,8 +65,10 @@ class Letter:
         always = _ALWAYS_LINES
         if not headers.keys().isdisjoint(_ALWAYS):
             always, headers = "", {**_ALWAYS, **headers}
-        lines = "".join([f"{name}: {text}\r\n" for name, text in headers.items()])
-        self.head = f"POST {target}{rest}{always}{lines}content-length: ".encode("latin-1")
+        head = f"POST {target}{rest}{always}"
+        for name, text in headers.items():
+            head += f"{name}: {text}\r\n"
+        self.head = f"{head}content-length: ".encode("latin-1")
 
     @property
     def direct(self) -> bool:

@@ -63,11 +63,8 @@ class Clock(Protocol):
 class SystemClock:
     """The real time."""
 
-    def time(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    time = staticmethod(time.time)
 
     async def sleep(self, seconds: float) -> None:
         import asyncio

@@ -6,16 +6,16 @@ Nothing below asks something above: it emits an event to the listener it was han
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runner.records.completion import Completion
 from runner.records.failure import Failure
 from runner.records.message import Message, ToolCall
+from runner.records.quick import quick
 from runner.records.rollout import Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Event:
     """Something that happened in the rollout `rollout_id` at `at` seconds on the budget's monotonic clock."""
 
@@ -23,13 +23,13 @@ class Event:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class RolloutStarted(Event):
     row_id: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ModelCalled(Event):
     """A model call began. `messages` is the live conversation: read it at once or copy it.
 
@@ -41,13 +41,13 @@ class ModelCalled(Event):
     sample_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ModelAnswered(Event):
     turn: int
     completion: Completion
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ModelFailed(Event):
     """A model call ended without an answer after `seconds`, its retries and their waits included."""
 
@@ -57,20 +57,20 @@ class ModelFailed(Event):
     retries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ModelBypassed(Event):
     """The agent's code asked the policy's address by itself: the engine saw neither the call nor what it gave."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ToolStarted(Event):
     turn: int
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ToolEnded(Event):
     """`status` is ok, error (the tool answered with an error), bad_call (arguments or name), or timeout.
 
@@ -88,7 +88,7 @@ class ToolEnded(Event):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ToolsAnswered(Event):
     """All calls of a turn are answered: their tool messages, in the order of the calls, or what stands for them."""
 
@@ -96,14 +96,14 @@ class ToolsAnswered(Event):
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class AgentEnded(Event):
     """The agent has ended by itself or at a limit; graders have not spoken yet. `left` is "ungraded"."""
 
     left: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Graded(Event):
     grader: str
     value: float | None
@@ -111,7 +111,7 @@ class Graded(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Logged(Event):
     """A line the workflow's author wrote with `ctx.log_event`."""
 
@@ -119,7 +119,7 @@ class Logged(Event):
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class RolloutEnded(Event):
     status: str
     stop_reason: str

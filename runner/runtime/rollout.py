@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -243,21 +243,23 @@ class _Rollout:
 
 
 class _Both:
-    """Tells an event to the recorder and to whoever listens.
+    """Tells an event to the recorder and to whoever listens, if that looks at its kind (`hears`, if it says so).
 
     A method of the rollout, kept by the rollout, would be a cycle: all that it holds would wait for the garbage
     collector, which takes a twelfth of the processor of a busy server (`benchmarks/serve_rate.py`).
     """
 
-    __slots__ = ("_listen", "_recorder")
+    __slots__ = ("_hears", "_listen", "_recorder")
 
     def __init__(self, recorder: Recorder, listen: Listener) -> None:
         self._recorder = recorder
         self._listen = listen
+        self._hears: Collection[type[Event]] | None = getattr(listen, "hears", None)
 
     def __call__(self, event: Event) -> None:
         self._recorder(event)
-        self._listen(event)
+        if self._hears is None or type(event) in self._hears:
+            self._listen(event)
 
 
 def _limits(live: Live, request: RolloutRequest) -> tuple[Limits, ControllerError | None]:

@@ -118,7 +118,7 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
             log.warning("%s", notice)
         urls = UrlPolicy(section.allow_callbacks)
         deliveries = Deliveries(
-            outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.forbidden
+            outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.barred
         )
         stack.push_async_callback(deliveries.aclose)
         player = Player(

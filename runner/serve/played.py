@@ -48,14 +48,12 @@ class Played:
     holding: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
     label: str = ""
+    name: str = field(init=False)
+    """What the controller calls it."""
 
     def __post_init__(self) -> None:
+        self.name = self.start.rollout_id
         self.label = self.label or self.name
-
-    @property
-    def name(self) -> str:
-        """What the controller calls it."""
-        return self.start.rollout_id
 
     @property
     def status(self) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import time
@@ -25,6 +24,7 @@ from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop, reason_to_stop
+from runner.serve.dialects.dialect import CANCELLED, SUCCESS, Settled
 from runner.serve.ends import CANCELLED_IN_GRADING, cancelled, shut_down
 from runner.serve.played import Played
 from runner.store.errors import StoreError, Unusable
@@ -64,7 +64,8 @@ class Player:
         self._outbox = outbox
         self._models = models
         self._listen = listen
-        self._heard_of: frozenset[type[Event]] | None = getattr(listen, "hears", None)
+        heard: Collection[type[Event]] | None = getattr(listen, "hears", None)
+        self._hears: frozenset[type[Event]] | None = None if heard is None else frozenset((AgentEnded, *heard))
         self._owe = owe
         self._report_cancelled = report_cancelled
         self._artifacts = artifacts
@@ -84,7 +85,7 @@ class Player:
             return await run_rollout(
                 self._live.answered_by(model),
                 played.request,
-                partial(self._heard, played),
+                _Ear(self._hears, self._listen, self._left, played),
                 started=played.admitted,
                 graded=played.start.grade,
             )
@@ -125,12 +126,15 @@ class Player:
 
     async def _tell(self, played: Played, outcome: Outcome) -> None:
         """Store the verdict with its callbacks, and have them posted. Raises `Withdrawn`."""
-        owed = self._owed(played, outcome)
-        word, message = played.dialect.said(played.start, outcome)
-        reward = outcome.reward if word == "success" else None
+        if outcome.status == "cancelled" and not self._report_cancelled:
+            settled, owed = Settled(CANCELLED, CANCELLED), []
+        else:
+            settled = played.dialect.settled(played.start, outcome)
+            owed = _owed(played, outcome, settled)
         silent = outcome.status == "cancelled" and not owed
+        reward = outcome.reward if settled.word == SUCCESS else None
         reason = CANCELLED_IN_GRADING if silent and played.told else outcome.stop_reason
-        verdict = Verdict(word, reason, reward, message or "")
+        verdict = Verdict(settled.word, reason, reward, settled.message or "")
         # Cancelled before anything was said of it: whoever starts it again wants it played, and hears nothing else.
         if await self._store(played, verdict, owed, release=silent and not played.told):
             self._owe(_deliveries(played, owed, first=1 if played.told else 0))
@@ -170,23 +174,12 @@ class Player:
             self.lost = True
             log.critical("no verdict can be stored any more, so none is told: %s (%s)", error, error.hint)
 
-    def _owed(self, played: Played, outcome: Outcome) -> list[Owed]:
-        if outcome.status == "cancelled" and not self._report_cancelled:
-            return []
-        start, dialect = played.start, played.dialect
-        ended = None if played.told else dialect.ended(start, outcome)
-        return [owed for owed in (ended, dialect.settled(start, outcome)) if owed is not None]
-
-    def _heard(self, played: Played, event: Event) -> None:
-        if type(event) is AgentEnded:
-            played.left = event.left
-            played.phase = "grading"
-            if played.start.grade and self._live.plan.graders:
-                loop = asyncio.get_running_loop()
-                played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
-        if self._heard_of is not None and type(event) not in self._heard_of:
-            return
-        self._listen(event if played.label == event.rollout_id else replace(event, rollout_id=played.label))
+    def _left(self, played: Played, left: Outcome) -> None:
+        played.left = left
+        played.phase = "grading"
+        if played.start.grade and self._live.plan.graders:
+            loop = asyncio.get_running_loop()
+            played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
 
     def _hold_soon(self, played: Played) -> None:
         played.timer = None
@@ -218,6 +211,33 @@ class Player:
             return replace(left, status="cancelled", stop_reason=reason_to_stop())
 
 
+class _Ear:
+    """Hears of one rollout, and passes it on under its label; `left` is told what its agent left.
+
+    `hears` is what somebody looks at, None for all of it.
+    """
+
+    __slots__ = ("_left", "_listen", "_played", "hears")
+
+    def __init__(
+        self,
+        hears: frozenset[type[Event]] | None,
+        listen: Listener,
+        left: Callable[[Played, Outcome], None],
+        played: Played,
+    ) -> None:
+        self.hears = hears
+        self._listen = listen
+        self._left = left
+        self._played = played
+
+    def __call__(self, event: Event) -> None:
+        if type(event) is AgentEnded:
+            self._left(self._played, event.left)
+        label = self._played.label
+        self._listen(event if label == event.rollout_id else replace(event, rollout_id=label))
+
+
 def begin(
     played: Played, work: Coroutine[Any, Any, None], gone: Callable[[Played, BaseException | None], None]
 ) -> None:
@@ -236,6 +256,16 @@ def begin(
             gone(played, error)
 
     played.task.add_done_callback(done)
+
+
+def _owed(played: Played, outcome: Outcome, settled: Settled) -> list[Owed]:
+    """What is owed for a verdict, the agent's end before it if nobody was told of that."""
+    owed = []
+    if not played.told and (ended := played.dialect.ended(played.start, outcome)) is not None:
+        owed.append(ended)
+    if settled.owed is not None:
+        owed.append(settled.owed)
+    return owed
 
 
 def _deliveries(played: Played, owed: Sequence[Owed], first: int) -> list[Delivery]:

@@ -27,6 +27,8 @@ _ORIGIN = re.compile(
 _PATTERN = re.compile(
     r"(?P<scheme>[a-z*]+)://(?P<host>\[[^\]/@]+\]|[^:/@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?(?P<path>/.*)?"
 )
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
+"""What nearly all have behind their origin: segments of which none could be `.` or `..`, and no query."""
 _DOTS = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|$)", re.IGNORECASE)
 _MAY_HAVE_DOTS = re.compile(r"/\.|%[25]")
 
@@ -65,30 +67,35 @@ class UrlPolicy:
         open_to = {each.scheme.pattern for each in self._patterns if _takes_any(each)}
         # The usual case, everything allowed, is decided by the grammar alone.
         self._any = frozenset({"http", "https"}) if ".*" in open_to else frozenset(open_to)
+        self._open = len(self._any) == len(_PORTS)
 
     def check(self, field: str, url: str, *, query: bool = True) -> None:
         """Raise `Refused` (422, naming `field`) unless `url` may be called. With `query=False` it may have none."""
         if why := self.forbidden(url, query=query):
-            raise _refused(field, why)
+            raise refused_url(field, why)
 
     def forbidden(self, url: str, *, query: bool = True) -> str:
         """Why `url` may not be called, as what is said of it; "" if it may."""
-        found = _lately_read(url) if len(url) < _SHORT else _read(url)
+        found = _lately_read(url) if len(url) < _SHORT else read_url(url)
         if isinstance(found, str):
             return found
         where, has_query = found
         if has_query and not query:
-            return "has a query, and a path must be put after it"
+            return HAS_QUERY
         if where[0] not in self._any and not any(pattern.takes(*where) for pattern in self._patterns):
             return "is not among the addresses that `[serve] allow_callbacks` lets this server call"
         return ""
+
+    def barred(self, url: str) -> str:
+        """`forbidden` of a URL that was read by this grammar before: only the patterns may have changed since."""
+        return "" if self._open else self.forbidden(url)
 
     def check_start(self, start: Start) -> None:
         """Raise `Refused`, naming the field of the wire, unless each URL of a start may be called.
 
         Its dialect has read them by this grammar: where all of that may be called, nothing is left to be asked.
         """
-        if len(self._any) == len(_PORTS):
+        if self._open:
             return
         chat, completion, grader = _FIELDS.get(start.dialect, _OTHERS)
         joined = start.dialect == "agent-loop"
@@ -98,8 +105,20 @@ class UrlPolicy:
             self.check(grader, start.grader_url)
 
 
-def _read(url: str) -> tuple[tuple[str, str, str, str], bool] | str:
+HAS_QUERY = "has a query, and a path must be put after it"
+
+
+def read_url(url: str) -> tuple[tuple[str, str, str, str], bool] | str:
     """Scheme, host, port and path of a URL, and whether it has a query; or what is wrong with it."""
+    end = url.find("/", len("https://"))
+    if end > 0 and _PLAIN_PATH.fullmatch(url, end) is not None:
+        origin = _origin(url[:end])
+        if isinstance(origin, tuple):
+            return (*origin, url[end:]), False
+    return _read_any(url)
+
+
+def _read_any(url: str) -> tuple[tuple[str, str, str, str], bool] | str:
     found = _URL.fullmatch(url)
     if found is None:
         return _fault(url)
@@ -133,9 +152,9 @@ def _origin(start: str) -> tuple[str, str, str] | str | None:
 
 
 _SHORT = 512
-_lately_read = lru_cache(4096)(_read)
-"""A start's URLs are checked by its dialect and by the operator's policy, and those of callbacks again when their turn
-comes: room for three of each of a thousand rollouts in flight."""
+_lately_read = lru_cache(4096)(read_url)
+"""Where not every address is allowed, a start's URLs are checked by the operator's policy, and those of callbacks again
+when their turn comes: room for three of each of a thousand rollouts in flight."""
 
 
 def field_error(field: str, kind: str, message: str) -> list[dict[str, Any]]:
@@ -143,7 +162,8 @@ def field_error(field: str, kind: str, message: str) -> list[dict[str, Any]]:
     return [{"type": kind, "loc": ["body", *([field] if field else [])], "msg": message}]
 
 
-def _refused(field: str, why: str) -> Refused:
+def refused_url(field: str, why: str) -> Refused:
+    """A 422 about the URL in one field of the body."""
     # The URL is not repeated: it may hold a secret.
     return Refused(422, field_error(field, "url", f"the URL {why}"))
 

@@ -27,7 +27,7 @@ class Health:
             "status": "failing" if engine.lost else fine,
             **({"problem": engine.trouble} if engine.trouble else {}),
             "agent_loop": self._name,
-            "active_rollouts": load.running + load.queued,
+            "active_rollouts": load.running + load.queued + load.settling,
             "completed_rollouts": load.ended,
             "concurrency": {"max_concurrent": load.max_concurrent, "queued": load.queued, "running": load.running},
             "callbacks": {"pending": backlog.pending, "abandoned": backlog.abandoned, "away": list(backlog.away)},

@@ -10,19 +10,20 @@ from collections.abc import Collection
 OTHER = "other"
 
 
-class LabelValues:
-    """Values of one label: those `known`, or the first `most` that come up when none are; all else is `rest`."""
+class LabelValues(dict[str, str]):
+    """Values of one label: those `known`, or the first `most` that come up when none are; all else is `rest`.
+
+    `values[value]` is what to count a value as.
+    """
 
     def __init__(self, known: Collection[str] | None = None, *, most: int = 64, rest: str = OTHER) -> None:
-        self._seen = set(known or ())
+        super().__init__({value: value for value in known or ()})
         self._room = most if known is None else 0
         self._rest = rest
 
-    def __call__(self, value: str) -> str:
-        if value in self._seen:
-            return value
+    def __missing__(self, value: str) -> str:
         if self._room <= 0 or not value or len(value) > 100:
             return self._rest
         self._room -= 1
-        self._seen.add(value)
+        self[value] = value
         return value

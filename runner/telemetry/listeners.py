@@ -6,7 +6,7 @@ Whatever watches a rollout must not be able to hurt it, or each other: a listene
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from runner.records.event import Event, Listener, ignore
 
@@ -17,20 +17,31 @@ class Listeners:
     """A `Listener` that passes every event on to each of `listeners`, in their order.
 
     One that raises hears the next event again; its first error of each type is logged with its traceback. A listener
-    may say by `hears` which kinds of events it looks at; `hears` here is what all of them do, None for all events.
+    may say by `hears` which kinds of events it looks at, and by a mapping, with which ear of its each; `hears` here is
+    what all of them look at, None for all events.
     """
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self._listeners = tuple(listener for listener in listeners if listener is not ignore)
         self._told: set[tuple[int, type[BaseException]]] = set()
+        self._ears: dict[type[Event], tuple[tuple[Listener, Listener], ...]] = {}
         self.hears = _heard_by(self._listeners)
 
     def __call__(self, event: Event) -> None:
-        for listener in self._listeners:
+        ears = self._ears.get(type(event))
+        if ears is None:
+            ears = self._ears[type(event)] = tuple(self._ears_for(type(event)))
+        for ear, listener in ears:
             try:
-                listener(event)
+                ear(event)
             except Exception as error:
                 self._broken(listener, event, error)
+
+    def _ears_for(self, kind: type[Event]) -> Iterator[tuple[Listener, Listener]]:
+        for listener in self._listeners:
+            kinds = getattr(listener, "hears", None)
+            if kinds is None or kind in kinds:
+                yield (kinds[kind] if isinstance(kinds, Mapping) else listener), listener
 
     def _broken(self, listener: Listener, event: Event, error: Exception) -> None:
         mark = id(listener), type(error)
@@ -53,7 +64,7 @@ def _heard_by(listeners: Iterable[Listener]) -> frozenset[type[Event]] | None:
         kinds = getattr(listener, "hears", None)
         if kinds is None:
             return None
-        every |= kinds
+        every.update(kinds)
     return frozenset(every)
 
 

@@ -74,7 +74,7 @@ class Metrics:
         self._server()
         self._gauge("service_info", "What serves", "version", "python_version")[version, python_version()] = 1
         self.lag = LoopLag(self._loop_lag[_ALONE].add)
-        self._hears: dict[type[Event], Callable[[Any], None]] = {
+        self.hears: Mapping[type[Event], Callable[[Any], None]] = {
             RolloutStarted: self._started,
             ModelAnswered: self._answered,
             ModelFailed: self._model_failed,
@@ -82,10 +82,9 @@ class Metrics:
             Graded: self._graded,
             RolloutEnded: self._ended,
         }
-        self.hears = frozenset(self._hears)
 
     def __call__(self, event: Event) -> None:
-        hear = self._hears.get(type(event))
+        hear = self.hears.get(type(event))
         if hear is not None:
             hear(event)
 
@@ -93,7 +92,7 @@ class Metrics:
 
     def http(self, method: str, endpoint: str, status: int, seconds: float) -> None:
         """A request was answered. `endpoint` is the pattern of the route, "" when no route fits: never the raw path."""
-        method, endpoint = self._method(method), self._endpoint(endpoint)
+        method, endpoint = self._method[method], self._endpoint[endpoint]
         self._http_requests[method, endpoint, str(status)] += 1
         self._http_duration[method, endpoint].add(seconds)
 
@@ -168,14 +167,14 @@ class Metrics:
         self._model_retries[_ALONE] += event.retries
 
     def _tool_ended(self, event: ToolEnded) -> None:
-        name, status = self._tool_name(event.call.name), event.status
+        name, status = self._tool_name[event.call.name], event.status
         self._tool_calls[name, status] += 1
         self._tool_duration[name,].add(event.seconds)
         if status != "ok":
             self._tool_errors[name, status] += 1
 
     def _graded(self, event: Graded) -> None:
-        name = self._grader(event.grader)
+        name = self._grader[event.grader]
         self._grades[name, "scored" if event.value is not None else "failed"] += 1
         self._grade_duration[name,].add(event.seconds)
 
@@ -183,11 +182,11 @@ class Metrics:
         self._active[_ALONE] -= 1
         began = self._began.pop(event.rollout_id, None)
         status = event.status
-        self._completed[status, self._reason(event.stop_reason)] += 1
+        self._completed[status, self._reason[event.stop_reason]] += 1
         if began is not None:
             self._rollout_duration[status,].add(event.at - began)
         if status == "failed":
-            self._failed[self._error(event.stop_reason),] += 1
+            self._failed[self._error[event.stop_reason],] += 1
 
     # Families
 

@@ -170,7 +170,7 @@ def strict_json(raw: bytes) -> dict[str, Any]:
 
 
 def settled(which: str, outcome: Outcome, dialect: Dialect | None = None, **changes: Any) -> dict[str, Any]:
-    owed = (dialect or DIALECTS[which][0]).settled(started(which, **changes), outcome)
+    owed = (dialect or DIALECTS[which][0]).settled(started(which, **changes), outcome).owed
     assert owed is not None and owed.key == "k-9876543210"
     body = strict_json(owed.body)
     model = DIALECTS[which][1] or AgentLoopCompletion
@@ -243,7 +243,7 @@ def test_the_superset_answers_both() -> None:
 def test_trap_12_and_20_no_id_and_no_grader_url() -> None:
     assert ended("g3", SCORED, rollout_id=None)["rollout_id"] is None
     assert settled("g3", SCORED, rollout_id=None)["rollout_id"] is None
-    assert DIALECTS["g3"][0].settled(started("g3", grader_callback_url=""), SCORED) is None
+    assert DIALECTS["g3"][0].settled(started("g3", grader_callback_url=""), SCORED).owed is None
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_trap_29_a_message_is_mended_and_the_reward_kept(content: Any) -> None:
 
 def test_trap_30_and_31_half_a_pair_is_replaced_and_the_rest_is_raw() -> None:
     outcome = replace(SCORED, sample=replace(SAMPLE, messages=({"role": "user", "content": "é\ud83d漢"},)))
-    owed = DIALECTS["g3"][0].settled(started("g3"), outcome)
+    owed = DIALECTS["g3"][0].settled(started("g3"), outcome).owed
     assert owed is not None and "é\ufffd漢".encode() in owed.body
     assert ended("g2", failed(Failure("workflow", "agent_error", "x\udc00")))["err_message"] == "x\ufffd"
 

@@ -26,9 +26,10 @@ from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
 from runner.serve.dialects.addresses import joined
 from runner.serve.dialects.category import error_text, failure_text
+from runner.serve.dialects.dialect import CANCELLED, FAILURE, SUCCESS, Settled
 from runner.serve.dialects.encode import encode, scrubbed
 from runner.serve.dialects.fields import Fields, Key, Messages, cleaned, read
-from runner.serve.dialects.rollout_report import CANCELLED, FAILURE, SUCCESS, ended_well, finite_reward
+from runner.serve.dialects.rollout_report import ended_well, finite_reward
 from runner.serve.dialects.sample import Parts, encoded
 from runner.serve.dialects.sampling import read_params
 from runner.serve.start import Chat, Start
@@ -134,14 +135,11 @@ class AgentLoop:
         """None: this generation is told once, at the end."""
         return None
 
-    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
-        """As the completion says it: a rollout that could only not be graded is a success without a reward."""
-        if outcome.status == "cancelled":
-            return CANCELLED, CANCELLED
-        return SUCCESS if ended_well(outcome) else FAILURE, self._problem(start, outcome)
+    def settled(self, start: Start, outcome: Outcome) -> Settled:
+        """With the completion; fields without a value are left out of it.
 
-    def settled(self, start: Start, outcome: Outcome) -> Owed | None:
-        """The completion. Fields without a value are left out of it."""
+        A rollout that could only not be graded is a success without a reward.
+        """
         fine = ended_well(outcome)
         reward, problem = finite_reward(outcome), self._problem(start, outcome)
 
@@ -160,7 +158,10 @@ class AgentLoop:
             return {name: value for name, value in told.items() if value is not None}
 
         sent = encoded(body, outcome.sample, self._max_messages)
-        return Owed("completion", start.completion_url, sent, start.callback_key)
+        owed = Owed("completion", start.completion_url, sent, start.callback_key)
+        if outcome.status == "cancelled":
+            return Settled(CANCELLED, CANCELLED, owed)
+        return Settled(SUCCESS if fine else FAILURE, problem, owed)
 
     def _problem(self, start: Start, outcome: Outcome) -> str | None:
         """Why it failed, or why there is no reward although graders were asked."""

@@ -6,9 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from runner.records.completion import ToolSpec
+from runner.records.quick import quick
 from runner.records.rollout import Outcome
 from runner.serve.start import Start
 from runner.store.outbox import Owed
+
+SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
+"""The words for how a rollout ended."""
+
+
+@quick
+class Settled:
+    """A verdict: `word` and `message` are what the status endpoint says.
+
+    They are what the callbacks say, so that a controller never reads two things about one rollout. `owed` is the last
+    of these; None if the controller asked for none.
+    """
+
+    word: str
+    message: str | None
+    owed: Owed | None = None
 
 
 class Dialect(Protocol):
@@ -40,13 +57,6 @@ class Dialect(Protocol):
         """
         ...
 
-    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
-        """The verdict as the status endpoint says it: success, failure or cancelled, and a message.
-
-        The same as the callbacks say, so that a controller never reads two things about one rollout.
-        """
-        ...
-
-    def settled(self, start: Start, outcome: Outcome) -> Owed | None:
-        """The callback that brings the reward, or the whole result; None if the controller asked for none."""
+    def settled(self, start: Start, outcome: Outcome) -> Settled:
+        """How the rollout ended, with the callback that brings its reward, or the whole result."""
         ...

@@ -12,9 +12,10 @@ from typing import Any
 
 from runner.records.rollout import Outcome
 from runner.serve.dialects.category import VALIDATION
+from runner.serve.dialects.dialect import FAILURE
 from runner.serve.dialects.encode import scrubbed
 from runner.serve.dialects.fields import read
-from runner.serve.dialects.rollout_report import FAILURE, Told, sample_body, told
+from runner.serve.dialects.rollout_report import Told, sample_body, told
 from runner.serve.dialects.rollout_start import AnyId, RolloutFields, rollout_chat, rollout_start
 from runner.serve.dialects.sample import Parts
 from runner.serve.dialects.two_callbacks import TwoCallbacks, sample_name

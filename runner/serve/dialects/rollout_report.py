@@ -13,12 +13,12 @@ from typing import Any
 from runner.records.quick import quick
 from runner.records.rollout import Outcome
 from runner.serve.dialects.category import AGENT, VALIDATION, category_of, error_text, failure_text
+from runner.serve.dialects.dialect import CANCELLED, FAILURE, SUCCESS
 from runner.serve.dialects.encode import strict
 from runner.serve.dialects.sample import Parts
 from runner.serve.start import Start
 from runner.store.outbox import Owed
 
-SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 _NO_GRADER = "no grader configured: add `[graders.NAME]` to the file, or let the agent return a `reward`"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from runner.records.completion import ToolSpec
 from runner.records.rollout import Outcome
+from runner.serve.dialects.dialect import Settled
 from runner.serve.dialects.rollout_report import Told, completion, said, told
 from runner.serve.dialects.rollout_start import PATH
 from runner.serve.dialects.sample import Parts, encoded
@@ -56,17 +57,15 @@ class TwoCallbacks(ABC):
         """The completion callback."""
         return completion(start, left, self._secrets, status_first=self.status_first)
 
-    def said(self, start: Start, outcome: Outcome) -> tuple[str, str | None]:
-        """As the last callback says it."""
-        return said(start, outcome, self._verdict(start, outcome), self._secrets)
-
-    def settled(self, start: Start, outcome: Outcome) -> Owed | None:
-        """The grader callback; None if no URL for it was given."""
+    def settled(self, start: Start, outcome: Outcome) -> Settled:
+        """With the grader callback, if a URL for it was given."""
+        verdict = self._verdict(start, outcome)
+        word, message = said(start, outcome, verdict, self._secrets)
         if start.grader_url is None:
-            return None
-        body = partial(self._grade, start, outcome, self._verdict(start, outcome))
+            return Settled(word, message)
+        body = partial(self._grade, start, outcome, verdict)
         sent = encoded(body, outcome.sample, self._max_messages)
-        return Owed("grader", start.grader_url, sent, start.callback_key)
+        return Settled(word, message, Owed("grader", start.grader_url, sent, start.callback_key))
 
     def _verdict(self, start: Start, outcome: Outcome) -> Told:
         """What is said of an outcome."""
