@@ -199,7 +199,8 @@ class Admission:
         """What makes a second start the same one. Agent-loop controllers count on being joined."""
         if self._policy.dedupe == "run" and dialect.name != "agent-loop":
             return ()
-        return tuple(f"{dialect.path} {key}" for key in start.keys)
+        path = dialect.path
+        return tuple([f"{path} {key}" for key in start.keys])
 
     def _waiter(self, played: Played) -> asyncio.Future[str | None]:
         """One more that waits for it to be on disk: each has a future of its own, and may hang up."""

@@ -31,9 +31,10 @@ class Alive:
         """Hold one. A key that another one has stays with that one."""
         self._all[played.attempt_id] = played
         self._by_name.setdefault(played.name, {})[played.attempt_id] = played
-        played.keys = tuple(key for key in keys if key not in self._by_key)
-        for key in played.keys:
-            self._by_key[key] = played
+        own = self._by_key
+        for key in keys:
+            if own.setdefault(key, played) is played:
+                played.keys += (key,)
         self._idle.clear()
 
     def remove(self, played: Played) -> None:
@@ -55,7 +56,10 @@ class Alive:
 
     def keyed(self, keys: Sequence[str]) -> Played | None:
         """The one that has one of these keys."""
-        return next((self._by_key[key] for key in keys if key in self._by_key), None)
+        for key in keys:
+            if key in self._by_key:
+                return self._by_key[key]
+        return None
 
     async def gone(self, seconds: float) -> bool:
         """Wait until none is left. False: some are, after `seconds`."""

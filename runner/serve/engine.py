@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +79,14 @@ class Engine:
         self.drained = Drained()
         self._recovery = Recovery(self._admission, outbox, alive, course, policy.on_restart)
 
-    async def start(
+    def start(
         self, dialect: Dialect, body: Mapping[str, Any], raw: bytes, headers: Headers = (), attempt_id: str = ""
-    ) -> Answer:
+    ) -> Coroutine[Any, Any, Answer]:
         """Accept one rollout. The answer is given when it is on disk. Raises `Refused`.
 
         `attempt_id` is what to call the attempt, if this start may have been accepted by another worker as that one.
         """
-        return await self._admission.start(dialect, body, raw, headers, attempt_id)
+        return self._admission.start(dialect, body, raw, headers, attempt_id)
 
     async def status(self, rollout_id: str) -> dict[str, Any]:
         """What is known about a rollout, in the words of the status endpoint."""

@@ -95,7 +95,8 @@ class Outbox:
         A channel that was owed before keeps the body it had: what was sent is never contradicted. With `release` it
         gives up its keys: the next start that has one is a new rollout.
         """
-        stop_reason, message = _storable(verdict.stop_reason), _storable(verdict.message)
+        stop_reason = _storable(verdict.stop_reason)
+        message = verdict.message and _storable(verdict.message)
         values = (attempt_id, time.time(), verdict.status, stop_reason, verdict.reward, message)
         rows = _rows(attempt_id, owed)
         await self._writer.play(Task(Kind.SETTLE, attempt_id, values, rows, _size(owed), release=release))
@@ -224,7 +225,10 @@ _place = CHANNELS.index
 
 
 def _size(owed: Sequence[Owed]) -> int:
-    return sum([len(one.body) for one in owed])
+    size = 0
+    for one in owed:
+        size += len(one.body)
+    return size
 
 
 def _storable(text: str) -> str:

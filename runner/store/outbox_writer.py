@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
-from time import perf_counter, sleep
+from time import monotonic, perf_counter, process_time, sleep
 from typing import Any, TypeAlias
 
 from runner.store.errors import NoRoom, StoreError, Unusable
@@ -28,9 +28,12 @@ BATCH_TASKS = 512
 BATCH_BYTES = 32 << 20
 """What one transaction takes at most: others wait for it."""
 
-_GATHER_EACH, _GATHER_MOST = 0.001, 0.02
-"""Seconds that a commit waits for company, for each task of the one before if that had some; and the most. A commit
-costs as much as ten of its tasks: where a thousand a second come, 20 ms spare a tenth of the processor."""
+_GATHER_EACH, _GATHER_MOST = 0.0004, 0.02
+"""Seconds that a commit waits for company, for each task of the one before; and the most. A commit costs as much as ten
+of its tasks: where thousands a second come, 20 ms spare a tenth of the processor."""
+_SPARE = 0.5
+"""How much of a processor this process must use before its commits wait at all: what is idle anyway is spared nothing
+and answers later."""
 _FREE_PAGES = 2000
 _FREED_AT_ONCE = 2000
 
@@ -51,6 +54,7 @@ class Writer:
         self._handed: SimpleQueue[list[Task] | None] = SimpleQueue()
         self._closing = False
         self._lost: StoreError | None = None
+        self._looked = process_time(), monotonic()
         self.heard: Callable[[float], None] | None = None
         self._thread = threading.Thread(target=self._write_forever, name=f"outbox {path.name}", daemon=True)
         self._thread.start()
@@ -92,9 +96,9 @@ class Writer:
             self._coming = []
 
     def _write_forever(self) -> None:
-        before = 0
-        while waiting := self._next(before):
-            before = len(waiting)
+        pause = 0.0
+        while waiting := self._next(pause):
+            pause = self._pause(len(waiting))
             start = 0
             while start < len(waiting):
                 end = _batch_end(waiting, start)
@@ -108,13 +112,13 @@ class Writer:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
-    def _next(self, before: int) -> list[Task]:
-        """What waits, as soon as something does; `before` is how much did the last time. Empty when all is written."""
+    def _next(self, pause: float) -> list[Task]:
+        """What waits, `pause` seconds after something does. Empty when all is written."""
         waiting = self._handed.get()
         if waiting is None:
             return []
-        if before > 1:
-            sleep(min(_GATHER_MOST, before * _GATHER_EACH))
+        if pause > 0:
+            sleep(pause)
         while not self._handed.empty():
             more = self._handed.get()
             if more is None:
@@ -122,6 +126,15 @@ class Writer:
                 break
             waiting += more
         return waiting
+
+    def _pause(self, tasks: int) -> float:
+        """How long the next commit waits for company: by how much this one has, and how busy the process is."""
+        used, now = process_time(), monotonic()
+        busy = (used - self._looked[0]) / max(now - self._looked[1], 1e-9)
+        self._looked = used, now
+        if tasks < 2 or busy <= _SPARE:
+            return 0.0
+        return min(_GATHER_MOST, tasks * _GATHER_EACH) * min(1.0, (busy - _SPARE) / (1.0 - _SPARE))
 
     def _play(self, batch: Sequence[Task]) -> Answers:
         """Write a batch; the answer to each task."""

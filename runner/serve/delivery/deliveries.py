@@ -23,7 +23,7 @@ from runner.serve.delivery.posting import NOTHING, CallbackPolicy, Posted, Tried
 from runner.serve.delivery.reading import UNUSABLE, Reading
 from runner.serve.delivery.turns import Turn, Turns
 from runner.store.errors import StoreError
-from runner.store.outbox import Delivery, Outbox
+from runner.store.outbox import Delivery, Outbox, Owed
 
 __all__ = ["Backlog", "CallbackPolicy", "Deliveries", "Posted"]
 
@@ -195,7 +195,8 @@ class Deliveries:
         owing = lane.owing[0]
         started = self._clock.monotonic()
         try:
-            tried = await self._post(lane, owing)
+            owed = owing.owed
+            tried = await (self._read_and_post(lane, owing) if owed is None else self._post(owing.origin, owed))
             lane.writing = True
             if tried is None:
                 self._advance(lane, owing)
@@ -212,21 +213,21 @@ class Deliveries:
             lane.writing = False
             self._turns.done(origin, lane)
 
-    async def _post(self, lane: Lane, owing: Owing) -> Tried | None:
-        """None if the outbox says that it is no longer owed."""
+    async def _read_and_post(self, lane: Lane, owing: Owing) -> Tried | None:
+        """Post a callback whose body is only on disk. None if the outbox says that it is no longer owed."""
         if not owing.origin:
             return Tried(UNUSABLE, blame=False)
-        owed = owing.owed
-        if owed is None:
-            try:
-                owed = await self._bodies.fetch(lane.attempt_id, owing.channel)
-            except StoreError as error:
-                return Tried(Reading("again", f"its body could not be read back: {error}"), blame=False)
-            if owed is None:
-                return None
-        if why := self._forbidden(owed.url):
-            return Tried(Reading("refused", f"its URL {why}"), blame=False)
-        return await post(self._connections, owed, self._policy)
+        try:
+            owed = await self._bodies.fetch(lane.attempt_id, owing.channel)
+        except StoreError as error:
+            return Tried(Reading("again", f"its body could not be read back: {error}"), blame=False)
+        return None if owed is None else await self._post(owing.origin, owed)
+
+    def _post(self, origin: str, owed: Owed) -> Coroutine[Any, Any, Tried]:
+        why = self._forbidden(owed.url) if origin else ""
+        if why or not origin:
+            return _unposted(Reading("refused", f"its URL {why}") if origin else UNUSABLE)
+        return post(self._connections, owed, self._policy)
 
     def _note(self, lane: Lane, owing: Owing, posted: Posted) -> Posted:
         """Have the outbox note a post that was acknowledged, or is tried again, and queue what is next of the lane.
@@ -287,6 +288,10 @@ class Deliveries:
             owing = lane.owing[0]
             posted = describe(owing.origin, lane, "abandoned", problem, NOTHING, 0.0)
             self._heard(await self._abandon_for_good(lane, owing, posted))
+
+
+async def _unposted(reading: Reading) -> Tried:
+    return Tried(reading, blame=False)
 
 
 def _unwritten(posted: Posted, error: StoreError) -> Posted:

@@ -51,7 +51,7 @@ class Lane:
     """Whether what came of its post is just being written down."""
 
     def holds(self, channel: str) -> bool:
-        return any(each.channel == channel for each in self.owing)
+        return channel in [each.channel for each in self.owing]
 
 
 def origin_of(url: str) -> str:

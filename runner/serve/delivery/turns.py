@@ -49,13 +49,15 @@ class Turns:
         if origin is None:
             origin = self._origins[name] = Origin(name, self._policy.concurrency, self._backoff, self._rng)
         origin.add(lane, due)
-        self._line_up(origin)
+        if not origin.in_line:
+            self._line_up(origin)
 
     def done(self, origin: Origin, lane: Lane) -> None:
         """A post that was started has ended."""
         origin.leave(lane)
         self.posting -= 1
-        self._line_up(origin)
+        if not origin.in_line:
+            self._line_up(origin)
 
     def pump(self) -> None:
         """Start what may start, one post per origin and turn."""
@@ -84,7 +86,8 @@ class Turns:
         now = self._clock.monotonic()
         for origin in self._origins.values():
             origin.hurry(now)
-            self._line_up(origin)
+            if not origin.in_line:
+                self._line_up(origin)
         self.pump()
 
     def next_at(self) -> float | None:
@@ -104,9 +107,8 @@ class Turns:
             self._timer.cancel()
 
     def _line_up(self, origin: Origin) -> None:
-        if not origin.in_line:
-            origin.in_line = True
-            self._line.append(origin)
+        origin.in_line = True
+        self._line.append(origin)
 
     def _rest(self, origin: Origin) -> None:
         """See that an origin with nothing to do now is looked at again in time, or forget it."""
@@ -137,5 +139,6 @@ class Turns:
             at, _, origin = heappop(self._wakes)
             if origin.wakes_at == at:
                 origin.wakes_at = None
-                self._line_up(origin)
+                if not origin.in_line:
+                    self._line_up(origin)
         self.pump()
