@@ -32,6 +32,7 @@ from runner.store.outbox import Accepted, Outbox
 
 _LATER = {"retry-after": "5"}
 _SOON = {"retry-after": "1"}
+_UNWRITTEN = "the server cannot write down new rollouts now; retry later"
 _WIDEST = 6
 """Bytes of escaped JSON that a byte of a body can become: two of UTF-8 are `\\u00e9`, and `1e15` is a long number."""
 
@@ -136,9 +137,7 @@ class Admission:
         accepted = Accepted(
             played.attempt_id, start.rollout_id, dialect.name, keys, raw, time(), worker=self._policy.worker
         )
-        waiter = self._waiter(played)
-        self._store(played, accepted)
-        holder = await _holder(waiter)
+        holder = await self._store(played, accepted)
         if holder is not None:
             return await self._repeated(holder, asked)
         for note in start.notes:
@@ -148,18 +147,16 @@ class Admission:
     def _read(self, dialect: Dialect, body: Mapping[str, Any], attempt_id: str, size: int) -> Start:
         start = dialect.parse(body, attempt_id)
         self.check(start)
-        self._measure(start, size)
+        if size * _WIDEST > self._policy.max_metadata:
+            self._measure(start)
         return start
 
-    def _measure(self, start: Start, size: int) -> None:
+    def _measure(self, start: Start) -> None:
         """Raise `Refused` for more metadata than `max_metadata`, in bytes of JSON with non-ASCII escaped.
 
-        That is at most `_WIDEST` times the body, whose `size` is known: few metadata have to be written out for it.
+        That is at most `_WIDEST` times the body, whose size is known: few metadata have to be written out for it.
         """
-        most = self._policy.max_metadata
-        if size * _WIDEST <= most:
-            return
-        found = json_size(start.metadata)
+        found, most = json_size(start.metadata), self._policy.max_metadata
         if found > most:
             text = f"Value error, metadata is {found} bytes of JSON, at most {most} are taken"
             raise Refused(422, field_error("metadata", "value_error", text))
@@ -202,18 +199,14 @@ class Admission:
         path = dialect.path
         return tuple([f"{path} {key}" for key in start.keys])
 
-    def _waiter(self, played: Played) -> asyncio.Future[str | None]:
-        """One more that waits for it to be on disk: each has a future of its own, and may hang up."""
-        waiter: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        played.waiting.append(waiter)
-        return waiter
-
-    def _store(self, played: Played, accepted: Accepted) -> None:
-        """Write it down, then let it in, whether or not whoever asked hangs up meanwhile."""
+    def _store(self, played: Played, accepted: Accepted) -> asyncio.Future[str | None]:
+        """Write it down, then let it in, whether or not whoever asked hangs up meanwhile. See `_on_disk`."""
+        on_disk = _on_disk(played)
         try:
             self._outbox.accepting(accepted, partial(self._stored, played))
         except StoreError as error:
             self._stored(played, None, error)
+        return on_disk
 
     def _stored(self, played: Played, holder: str | None, error: StoreError | None) -> None:
         try:
@@ -226,12 +219,18 @@ class Admission:
             if played.phase == "accepting":
                 self._slots.give_back()
                 self._alive.remove(played)
-            _answer(played.waiting, holder, error)
+            for waiter in played.waiting:
+                if waiter.done():  # it hung up
+                    continue
+                if error is None:
+                    waiter.set_result(holder)
+                else:
+                    waiter.set_exception(Refused(503, _UNWRITTEN, _LATER))
             played.waiting.clear()
 
     async def _join(self, first: Played, asked: _Asked) -> Answer:
         if first.phase == "accepting":
-            holder = await _holder(self._waiter(first))
+            holder = await _on_disk(first)
             if holder is not None:
                 return await self._repeated(holder, asked)
         if first.stop.reason == "cancelled":
@@ -274,19 +273,11 @@ def _being_cancelled(asked: _Asked) -> Refused:
     return Refused(asked.dialect.full_status, "the rollout is just being cancelled; retry later", _SOON)
 
 
-def _answer(waiting: Sequence[asyncio.Future[str | None]], holder: str | None, error: StoreError | None) -> None:
-    for waiter in waiting:
-        if waiter.done():  # it hung up
-            continue
-        if error is None:
-            waiter.set_result(holder)
-        else:
-            waiter.set_exception(StoreError(str(error)))
+def _on_disk(played: Played) -> asyncio.Future[str | None]:
+    """None once it is stored, or the attempt that had its key before. Raises `Refused` if it cannot be.
 
-
-async def _holder(waiter: asyncio.Future[str | None]) -> str | None:
-    """The attempt that had its key before, None if it was stored. Raises `Refused` if it could not be."""
-    try:
-        return await waiter
-    except StoreError:
-        raise Refused(503, "the server cannot write down new rollouts now; retry later", _LATER) from None
+    Whoever waits has a future of its own, and may hang up.
+    """
+    waiter: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    played.waiting.append(waiter)
+    return waiter

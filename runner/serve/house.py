@@ -117,9 +117,7 @@ async def open_house(plan: Plan, opening: Opening, crew: Crew | None = None) -> 
         for notice in live.notices:
             log.warning("%s", notice)
         urls = UrlPolicy(section.allow_callbacks)
-        deliveries = Deliveries(
-            outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.barred
-        )
+        deliveries = Deliveries(outbox, connections, _callbacks(section), heard=watching.posted, forbidden=urls.barred)
         stack.push_async_callback(deliveries.aclose)
         player = Player(
             live,

@@ -46,7 +46,6 @@ class Played:
     told: bool = False
     has_slot: bool = False
     holding: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
     label: str = ""
     name: str = field(init=False)
     """What the controller calls it."""

@@ -11,9 +11,9 @@ import contextvars
 import logging
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from time import time
 from typing import Any, Protocol
 
 from runner.build.live import Live
@@ -26,14 +26,14 @@ from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop, reason_to_stop
 from runner.serve.dialects.dialect import CANCELLED, SUCCESS, Settled
 from runner.serve.ends import CANCELLED_IN_GRADING, cancelled, shut_down
+from runner.serve.hearing import Ear
+from runner.serve.holding import Holding
+from runner.serve.owed import deliveries_of, owed_for
 from runner.serve.played import Played
 from runner.store.errors import StoreError, Unusable
 from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict, Withdrawn
-from runner.store.record import encode, to_record
 from runner.telemetry.log_context import bind
 
-HOLD_AFTER = 0.05
-"""Seconds of grading after which the agent's end is stored and reported by itself. Most graders are quicker."""
 _AGAIN = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between two tries to store a verdict on a disk that does not take it; the last one repeats."""
 
@@ -67,6 +67,7 @@ class Player:
         heard: Collection[type[Event]] | None = getattr(listen, "hears", None)
         self._hears: frozenset[type[Event]] | None = None if heard is None else frozenset((AgentEnded, *heard))
         self._owe = owe
+        self._holding = Holding(outbox, owe)
         self._report_cancelled = report_cancelled
         self._artifacts = artifacts
         self.trouble = ""
@@ -85,7 +86,7 @@ class Player:
             return await run_rollout(
                 self._live.answered_by(model),
                 played.request,
-                _Ear(self._hears, self._listen, self._left, played),
+                Ear(self._hears, self._listen, self._left, played),
                 started=played.admitted,
                 graded=played.start.grade,
             )
@@ -94,9 +95,6 @@ class Player:
 
     async def settle(self, played: Played, outcome: Outcome) -> Outcome:
         """Store the verdict and what is owed for it, however often the disk refuses; the outcome as it was stored."""
-        if played.timer is not None:
-            played.timer.cancel()
-            played.timer = None  # it holds `played`
         if played.holding is not None:
             await asyncio.wait({played.holding})  # it logs what goes wrong with it
         if outcome.status == "cancelled" and outcome.stop_reason == "shutdown":
@@ -130,14 +128,14 @@ class Player:
             settled, owed = Settled(CANCELLED, CANCELLED), []
         else:
             settled = played.dialect.settled(played.start, outcome)
-            owed = _owed(played, outcome, settled)
+            owed = owed_for(played, outcome, settled)
         silent = outcome.status == "cancelled" and not owed
         reward = outcome.reward if settled.word == SUCCESS else None
         reason = CANCELLED_IN_GRADING if silent and played.told else outcome.stop_reason
         verdict = Verdict(settled.word, reason, reward, settled.message or "")
         # Cancelled before anything was said of it: whoever starts it again wants it played, and hears nothing else.
         if await self._store(played, verdict, owed, release=silent and not played.told):
-            self._owe(_deliveries(played, owed, first=1 if played.told else 0))
+            self._owe(deliveries_of(played, owed, first=1 if played.told else 0))
 
     async def _store(self, played: Played, verdict: Verdict, owed: Sequence[Owed], *, release: bool) -> bool:
         """Store the verdict, however often that takes. False: another one stands, and nothing is owed for this one.
@@ -178,30 +176,7 @@ class Player:
         played.left = left
         played.phase = "grading"
         if played.start.grade and self._live.plan.graders:
-            loop = asyncio.get_running_loop()
-            played.timer = loop.call_later(HOLD_AFTER, self._hold_soon, played)
-
-    def _hold_soon(self, played: Played) -> None:
-        played.timer = None
-        if played.stop.reason == "cancelled":
-            return  # its graders are still leaving, and its controller wants to hear nothing of it
-        played.holding = asyncio.get_running_loop().create_task(self._hold(played))
-
-    async def _hold(self, played: Played) -> None:
-        """Store how the agent ended, so that the controller hears of it while graders think."""
-        assert played.left is not None
-        try:
-            ended = played.dialect.ended(played.start, played.left)
-            if ended is None:
-                return
-            await self._outbox.hold(played.attempt_id, encode(to_record(played.left, {})), [ended])
-        except Withdrawn:
-            return  # as above: it ends as cancelled
-        except Exception as error:  # the disk's, or ours: its grade brings the same news
-            log.error("the agent's end of %s is reported with its grade: %s", played.name, error)
-            return
-        played.told = True
-        self._owe(_deliveries(played, [ended], first=0))
+            self._holding.watch(played)
 
     async def _grade(self, left: Outcome) -> Outcome:
         """A rollout that was being graded when the process ended."""
@@ -209,33 +184,6 @@ class Player:
             return await grade_outcome(self._live, left)
         except asyncio.CancelledError:
             return replace(left, status="cancelled", stop_reason=reason_to_stop())
-
-
-class _Ear:
-    """Hears of one rollout, and passes it on under its label; `left` is told what its agent left.
-
-    `hears` is what somebody looks at, None for all of it.
-    """
-
-    __slots__ = ("_left", "_listen", "_played", "hears")
-
-    def __init__(
-        self,
-        hears: frozenset[type[Event]] | None,
-        listen: Listener,
-        left: Callable[[Played, Outcome], None],
-        played: Played,
-    ) -> None:
-        self.hears = hears
-        self._listen = listen
-        self._left = left
-        self._played = played
-
-    def __call__(self, event: Event) -> None:
-        if type(event) is AgentEnded:
-            self._left(self._played, event.left)
-        label = self._played.label
-        self._listen(event if label == event.rollout_id else replace(event, rollout_id=label))
 
 
 def begin(
@@ -246,31 +194,17 @@ def begin(
     A task that is cancelled before its first step runs nothing of its coroutine, no `finally` either.
     """
     context = contextvars.copy_context()
-    context.run(current_stop.set, played.stop)
-    context.run(bind, rollout_id=played.name, attempt_id=played.attempt_id)
+    context.run(_enter, played)
     played.task = asyncio.get_running_loop().create_task(work, context=context)
-
-    def done(task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if task.cancelled() or error is not None:
-            gone(played, error)
-
-    played.task.add_done_callback(done)
+    played.task.add_done_callback(partial(_done, played, gone))
 
 
-def _owed(played: Played, outcome: Outcome, settled: Settled) -> list[Owed]:
-    """What is owed for a verdict, the agent's end before it if nobody was told of that."""
-    owed = []
-    if not played.told and (ended := played.dialect.ended(played.start, outcome)) is not None:
-        owed.append(ended)
-    if settled.owed is not None:
-        owed.append(settled.owed)
-    return owed
+def _enter(played: Played) -> None:
+    current_stop.set(played.stop)
+    bind(rollout_id=played.name, attempt_id=played.attempt_id)
 
 
-def _deliveries(played: Played, owed: Sequence[Owed], first: int) -> list[Delivery]:
-    now = time()
-    return [
-        Delivery(played.attempt_id, played.name, each.channel, first + place, each, 0, now, now, "")
-        for place, each in enumerate(owed)
-    ]
+def _done(played: Played, gone: Callable[[Played, BaseException | None], None], task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if task.cancelled() or error is not None:
+        gone(played, error)

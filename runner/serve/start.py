@@ -10,7 +10,7 @@ from typing import Any
 from runner.records.message import Message
 from runner.records.quick import quick
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @quick
@@ -23,8 +23,8 @@ class Chat:
     url: str
     key: str | None
     model: str
-    headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    extra: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     tools: bool = True
     stream: bool = False
 
@@ -49,12 +49,12 @@ class Start:
     grader_url: str | None = None
     callback_key: str | None = None
     label: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-    sampling: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-    limits: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    sampling: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    limits: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     grade: bool = True
     shape: str = ""
-    extra: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
+    extra: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     """What the request carried besides, kept for the archive (`extra_fields`)."""
     notes: tuple[str, ...] = ()
     """What was dropped or changed on the way in, for the log."""

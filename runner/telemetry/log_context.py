@@ -16,7 +16,11 @@ _context: ContextVar[Mapping[str, str]] = ContextVar("log_context", default=Mapp
 
 def bind(**values: str | None) -> Token[Mapping[str, str]]:
     """Add `values` to what records carry from here on; those that are None or empty are left out."""
-    return _context.set({**_context.get(), **{name: value for name, value in values.items() if value}})
+    bound = dict(_context.get())
+    for name, value in values.items():
+        if value:
+            bound[name] = value
+    return _context.set(bound)
 
 
 def unbind(token: Token[Mapping[str, str]]) -> None:

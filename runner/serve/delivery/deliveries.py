@@ -151,7 +151,7 @@ class Deliveries:
         lane = self._lanes.get(delivery.attempt_id)
         if lane is None:
             lane = self._lanes[delivery.attempt_id] = Lane(delivery.attempt_id, delivery.rollout_id, now)
-        elif lane.holds(delivery.channel):
+        elif delivery.channel in [each.channel for each in lane.owing]:
             return False
         owed = delivery.owed
         origin = origin_of(owed.url)

@@ -50,9 +50,6 @@ class Lane:
     writing: bool = False
     """Whether what came of its post is just being written down."""
 
-    def holds(self, channel: str) -> bool:
-        return channel in [each.channel for each in self.owing]
-
 
 def origin_of(url: str) -> str:
     """Scheme, host and port of a callback URL, without a user's name; "" if nothing can be posted to it."""

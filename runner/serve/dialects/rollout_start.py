@@ -9,7 +9,7 @@ from pydantic import Field
 from runner.models.address import header_value
 from runner.serve.dialects.addresses import complete, joined
 from runner.serve.dialects.fields import Fields, Key, Messages, OptionalUrl, Seconds, cleaned
-from runner.serve.start import Chat, Start
+from runner.serve.start import NOTHING, Chat, Start
 
 PATH = "/rollout"
 MODEL = "osmosis-rollout"
@@ -63,11 +63,12 @@ def rollout_start(
         grader_url=grader_url,
         callback_key=fields.controller_api_key or None,
         label=fields.label,
-        metadata=cleaned(fields.metadata or {}, "metadata", notes),
-        limits=_limits(fields) if deadlines else {},
+        metadata=cleaned(fields.metadata, "metadata", notes) if fields.metadata else {},
+        sampling=NOTHING,
+        limits=_limits(fields) if deadlines else NOTHING,
         grade=grader_url is not None,
         shape=shape,
-        extra=cleaned(fields.extra_fields or {}, "extra_fields", notes),
+        extra=cleaned(fields.extra_fields, "extra_fields", notes) if fields.extra_fields else {},
         notes=tuple(notes),
     )
 
@@ -88,5 +89,9 @@ def rollout_chat(fields: RolloutFields, key: str | None, wire_id: str | None, sa
 
 def _limits(fields: RolloutFields) -> dict[str, float]:
     """The two budgets in seconds; one that is not positive is over at once."""
-    given = {"time": fields.agent_timeout_sec, "grade_time": fields.grader_timeout_sec}
-    return {name: max(0.0, seconds) for name, seconds in given.items() if seconds is not None}
+    limits = {}
+    if fields.agent_timeout_sec is not None:
+        limits["time"] = max(0.0, fields.agent_timeout_sec)
+    if fields.grader_timeout_sec is not None:
+        limits["grade_time"] = max(0.0, fields.grader_timeout_sec)
+    return limits

@@ -29,6 +29,7 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 Heard: TypeAlias = Callable[[str, str, int, float], None]
 
 _JSON = {"content-type": "application/json"}
+_IS_JSON = (b"content-type", b"application/json")
 _LATER = {"retry-after": "5"}
 _SEND = 60.0
 """Seconds that an HTTP/2 peer has to take a part of an answer."""
@@ -87,7 +88,7 @@ class App:
         self._heard = heard
         self._prefix = token_hex(6)
         self._number = count(1)
-        self._date = (0, b"")
+        self._second, self._date = 0, (b"date", b"")
         self.faults = 0
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -112,7 +113,8 @@ class App:
             await _send(answer, headers, send if http1 else _while_there(send, incoming), incoming)
         except Gone:
             return
-        self._note(scope["method"], endpoint, answer.status, began)
+        if self._heard is not None:
+            self._heard(scope["method"], endpoint, answer.status, monotonic() - began)
 
     async def reply(self, scope: Mapping[str, Any], body: bytes) -> tuple[int, Headers, bytes]:
         """The same for a request that came whole, without a message: status, headers and body of its answer."""
@@ -120,12 +122,9 @@ class App:
         headers = scope["headers"]
         request = Request(scope, Arrived(body, headers), self._request_id(headers))
         endpoint, answer = await self._answer(request)
-        self._note(scope["method"], endpoint, answer.status, began)
-        return answer.status, self._headers(request, answer), answer.body
-
-    def _note(self, method: str, endpoint: str, status: int, began: float) -> None:
         if self._heard is not None:
-            self._heard(method, endpoint, status, monotonic() - began)
+            self._heard(scope["method"], endpoint, answer.status, monotonic() - began)
+        return answer.status, self._headers(request, answer), answer.body
 
     async def _answer(self, request: Request) -> tuple[str, Answer]:
         """The route's path, "" for none, and what it answers. Raises `Gone`."""
@@ -186,19 +185,18 @@ class App:
         return f"{self._prefix}-{next(self._number):x}"
 
     def _headers(self, request: Request, answer: Answer) -> Headers:
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+        headers: Headers = []
+        if answer.headers:
+            headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
         if "content-type" not in answer.headers:
-            headers.append((b"content-type", b"application/json"))
+            headers.append(_IS_JSON)
         headers.append((b"content-length", b"%d" % len(answer.body)))
-        headers.append((b"date", self._now()))
+        now = int(time())
+        if self._second != now:
+            self._second, self._date = now, (b"date", format_date_time(now).encode("ascii"))
+        headers.append(self._date)
         headers.append((b"x-request-id", request.request_id.encode()))
         return headers
-
-    def _now(self) -> bytes:
-        now = int(time())
-        if self._date[0] != now:
-            self._date = (now, format_date_time(now).encode("ascii"))
-        return self._date[1]
 
 
 async def _send(answer: Answer, headers: Headers, send: Send, incoming: Incoming) -> None:
