@@ -21,8 +21,8 @@ _RAMP = 2
 class Origin:
     """The lanes whose next callback goes to one scheme, host and port. Times are seconds of one monotonic clock."""
 
-    __slots__ = ("_allowed", "_backoff", "_limit", "_next_probe", "_order", "_pauses", "_probe", "_queue",
-                 "_rng", "acknowledged", "away", "failures", "in_line", "name", "posting", "wakes_at")  # fmt: skip
+    __slots__ = ("_allowed", "_backoff", "_limit", "_next_probe", "_order", "_pauses", "_probe", "_rng",
+                 "acknowledged", "away", "failures", "in_line", "name", "posting", "waiting", "wakes_at")  # fmt: skip
 
     def __init__(self, name: str, limit: int, backoff: Backoff, rng: Random) -> None:
         self.name = name
@@ -31,7 +31,8 @@ class Origin:
         self.acknowledged = 0
         self.in_line = False
         self.wakes_at: float | None = None
-        self._queue: list[tuple[float, int, Lane]] = []
+        self.waiting: list[tuple[float, int, Lane]] = []
+        """A heap: since when each is due, in which order they came, and the lanes."""
         self._order = 0
         self._limit = limit
         self._allowed = limit
@@ -45,12 +46,12 @@ class Origin:
     @property
     def idle(self) -> bool:
         """Whether nothing is owed to it: then nobody needs to know whether it is there."""
-        return not (self._queue or self.posting)
+        return not (self.waiting or self.posting)
 
     def add(self, lane: Lane, due: float) -> None:
         """Queue a lane. Those that are due longest go first."""
         self._order += 1
-        heappush(self._queue, (due, self._order, lane))
+        heappush(self.waiting, (due, self._order, lane))
 
     def next(self, now: float) -> Lane | None:
         """A lane to post now, or None. It takes a place until `leave`."""
@@ -58,8 +59,8 @@ class Origin:
             return None
         if self.away and (self._probe is not None or now < self._next_probe):
             return None
-        while self._queue and self._queue[0][0] <= now:
-            lane = heappop(self._queue)[2]
+        while self.waiting and self.waiting[0][0] <= now:
+            lane = heappop(self.waiting)[2]
             if not lane.owing:
                 continue  # forgotten
             self.posting += 1
@@ -70,9 +71,9 @@ class Origin:
 
     def next_at(self) -> float | None:
         """When `next` may have something, or None: when a post has ended, or one is added."""
-        if not self._queue or self.posting >= self._allowed or (self.away and self._probe is not None):
+        if not self.waiting or self.posting >= self._allowed or (self.away and self._probe is not None):
             return None
-        return max(self._queue[0][0], self._next_probe) if self.away else self._queue[0][0]
+        return max(self.waiting[0][0], self._next_probe) if self.away else self.waiting[0][0]
 
     def answered(self, now: float, *, acknowledged: bool) -> None:
         """A post had an answer that is one: the origin is there."""
@@ -104,14 +105,16 @@ class Origin:
     def hurry(self, now: float) -> None:
         """Let go at once whoever waits for a back-off, but not who was asked to wait."""
         self._next_probe = min(self._next_probe, now)
-        if any(due > now and not lane.asked for due, _, lane in self._queue):
-            self._queue = [(due if lane.asked else min(due, now), order, lane) for due, order, lane in self._queue]
-            heapify(self._queue)
+        if any(due > now and not lane.asked for due, _, lane in self.waiting):
+            self.waiting = [(due if lane.asked else min(due, now), order, lane) for due, order, lane in self.waiting]
+            heapify(self.waiting)
 
     def take_overdue(self, now: float) -> list[Lane]:
         """Take out of the queue the lanes whose next callback has been tried for long enough."""
-        overdue = [entry for entry in self._queue if entry[2].owing and entry[2].owing[0].gives_up_at <= now]
+        overdue = [entry for entry in self.waiting if entry[2].owing and entry[2].owing[0].gives_up_at <= now]
         if overdue:
-            self._queue = [entry for entry in self._queue if not entry[2].owing or entry[2].owing[0].gives_up_at > now]
-            heapify(self._queue)
+            self.waiting = [
+                entry for entry in self.waiting if not entry[2].owing or entry[2].owing[0].gives_up_at > now
+            ]
+            heapify(self.waiting)
         return [lane for _, _, lane in sorted(overdue)]

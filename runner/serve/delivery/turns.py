@@ -56,8 +56,12 @@ class Turns:
         """A post that was started has ended."""
         origin.leave(lane)
         self.posting -= 1
-        if not origin.in_line:
+        if origin.in_line:
+            return
+        if origin.waiting:
             self._line_up(origin)
+        else:
+            self._forget(origin)
 
     def pump(self) -> None:
         """Start what may start, one post per origin and turn."""
@@ -114,12 +118,16 @@ class Turns:
         """See that an origin with nothing to do now is looked at again in time, or forget it."""
         at = origin.next_at()
         if at is None:
-            if origin.idle and self._origins.get(origin.name) is origin:
-                del self._origins[origin.name]
+            self._forget(origin)
         elif origin.wakes_at is None or at < origin.wakes_at:
             origin.wakes_at = at
             self._woken += 1
             heappush(self._wakes, (at, self._woken, origin))
+
+    def _forget(self, origin: Origin) -> None:
+        """Keep nothing about an origin to which nothing is owed."""
+        if origin.idle and self._origins.get(origin.name) is origin:
+            del self._origins[origin.name]
 
     def _set_timer(self) -> None:
         if not self._wakes or self._stopped:
