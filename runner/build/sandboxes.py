@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from runner.build.environment import values_of
 from runner.build.site import Site
 from runner.build.templates import compile_key
-from runner.config.model import EnvName
 from runner.config.sandboxes import SandboxSection
 from runner.diag.diagnostic import Path as KeyPath
 from runner.sandboxes.asked import Limits, Mount
@@ -87,7 +86,7 @@ def _local(site: Site, section: SandboxSection, limits: Limits, path: KeyPath) -
         options = LocalOptions(
             limits=limits,
             time=section.time,
-            env=env_of(section),
+            env=values_of(section.env),
             network=section.network,
             workdir=section.workdir,
             mounts=mounts,
@@ -117,7 +116,7 @@ def _container(site: Site, section: SandboxSection, limits: Limits, path: KeyPat
             image=section.image or "",
             limits=limits,
             time=section.time,
-            env=env_of(section),
+            env=values_of(section.env),
             network=section.network,
             workdir=section.workdir,
             mounts=mounts,
@@ -142,7 +141,7 @@ def _kubernetes(site: Site, section: SandboxSection, limits: Limits, path: KeyPa
             section=str(path[1]),
             limits=limits,
             time=section.time,
-            env=env_of(section),
+            env=values_of(section.env),
             network=section.network,
             workdir=section.workdir,
             user=section.user,
@@ -167,14 +166,6 @@ def _kubernetes(site: Site, section: SandboxSection, limits: Limits, path: KeyPa
         return KubernetesMaker(options)
 
     return make
-
-
-def env_of(section: SandboxSection) -> dict[str, str]:
-    """The variables of the section's commands; one that is not set here is empty. Read when the plan opens."""
-    return {
-        name: os.environ.get(value.env, "") if isinstance(value, EnvName) else value
-        for name, value in section.env.items()
-    }
 
 
 def mounts_of(site: Site, section: SandboxSection, path: KeyPath) -> dict[str, Mount]:

@@ -7,6 +7,7 @@ thousands of calls a second cost a few syncs; another reads. Several processes m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from runner.store import outbox_reading as reading
-from runner.store.errors import StoreError
+from runner.store.errors import StoreError, Unusable
 from runner.store.outbox_records import CHANNELS, Accepted, Delivery, Known, Owed, Unfinished, Verdict
 from runner.store.outbox_tables import begin, connect, connect_reader, explain
 from runner.store.outbox_writer import Writer
@@ -27,6 +28,9 @@ from runner.store.outbox_writing import SWEPT_AT_ONCE, Contradiction, Kind, Task
 __all__ = ["Accepted", "Contradiction", "Delivery", "Known", "Outbox", "Owed", "Unfinished", "Verdict", "Withdrawn"]
 
 T = TypeVar("T")
+
+_TOGETHER = 0.05
+"""Seconds that what was acknowledged is collected: nobody waits for it, and after a crash it is only posted again."""
 
 _REVIVE = """
     UPDATE owed SET state = 0, tries = 0, first_at = ?2, next_at = ?2
@@ -47,6 +51,7 @@ class Outbox:
         self._writer = writer
         self._reader = reader
         self._worker = worker
+        self._taken: list[tuple[str, int]] = []
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="outbox reader")
 
     @classmethod
@@ -110,8 +115,23 @@ class Outbox:
         await self._writer.play(Task(Kind.WITHDRAW, "", (json.dumps(attempt_ids), time.time())))
 
     def acknowledged(self, attempt_id: str, channel: str) -> None:
-        """A callback was taken: it is erased, with its bearer. Not waited for: see `written`."""
-        self._writer.put(Task(Kind.ACKNOWLEDGED, attempt_id, (attempt_id, _place(channel)), note=True))
+        """A callback was taken: it is erased, with its bearer, soon. Not waited for: see `written`."""
+        if self._writer.closed:
+            raise self._writer.refusal()
+        self._taken.append((attempt_id, _place(channel)))
+        if len(self._taken) > 1:
+            return
+        try:
+            asyncio.get_running_loop().call_later(_TOGETHER, self._note_taken)
+        except RuntimeError:  # no loop is running: nobody else will bring anything
+            self._note_taken()
+
+    def _note_taken(self) -> None:
+        """Have what was acknowledged lately erased in one go, if that has not happened before."""
+        if self._taken:
+            taken, self._taken = self._taken, []
+            with contextlib.suppress(Unusable):  # closed meanwhile: `aclose` has seen to it
+                self._writer.put(Task(Kind.ACKNOWLEDGED, "", (), taken, note=True))
 
     def tried(self, attempt_id: str, channel: str, tries: int, next_at: float, problem: str) -> None:
         """Note a try in vain. Not waited for: with the process or a full disk, only a count of tries is lost."""
@@ -125,6 +145,7 @@ class Outbox:
 
     async def written(self) -> None:
         """Wait until all that was noted before is on disk, or is known not to be."""
+        self._note_taken()
         await self._writer.play(Task(Kind.NOTHING, "", ()))
 
     async def adopt(self, workers: int) -> int:
@@ -137,6 +158,7 @@ class Outbox:
 
         What was given up before that time counts as not owed.
         """
+        self._note_taken()
         swept = SWEPT_AT_ONCE
         total = 0
         while swept == SWEPT_AT_ONCE:
@@ -184,6 +206,7 @@ class Outbox:
 
     async def aclose(self) -> None:
         """Write what waits and close the file. A second call does nothing."""
+        self._note_taken()
         self._writer.shut()
         await asyncio.to_thread(self._writer.join)
         await asyncio.to_thread(self._reading.shutdown)

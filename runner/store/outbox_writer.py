@@ -31,7 +31,7 @@ BATCH_BYTES = 32 << 20
 _GATHER_EACH, _GATHER_MOST = 0.0004, 0.02
 """Seconds that a commit waits for company, for each task of the one before; and the most. A commit costs as much as ten
 of its tasks: where thousands a second come, 20 ms spare a tenth of the processor."""
-_SPARE = 0.5
+_SPARE = 0.7
 """How much of a processor this process must use before its commits wait at all: what is idle anyway is spared nothing
 and answers later."""
 _FREE_PAGES = 2000
@@ -52,7 +52,7 @@ class Writer:
         self._loop: AbstractEventLoop | None = None
         self._coming: list[Task] = []  # the loop's, until the end of its turn
         self._handed: SimpleQueue[list[Task] | None] = SimpleQueue()
-        self._closing = False
+        self.closed = False
         self._lost: StoreError | None = None
         self._looked = process_time(), monotonic()
         self.heard: Callable[[float], None] | None = None
@@ -61,8 +61,8 @@ class Writer:
 
     def put(self, task: Task) -> None:
         """Have a task written some time soon. Raises `StoreError` if the outbox is closed."""
-        if self._closing:
-            raise Unusable(f"{self._path}: the outbox is closed")
+        if self.closed:
+            raise self.refusal()
         self._coming.append(task)
         if len(self._coming) > 1:
             return
@@ -71,6 +71,10 @@ class Writer:
             self._loop.call_soon(self._hand_over)
         except RuntimeError:  # no loop is running: nobody else will bring anything
             self._hand_over()
+
+    def refusal(self) -> StoreError:
+        """What is raised once the outbox is closed."""
+        return Unusable(f"{self._path}: the outbox is closed")
 
     def play(self, task: Task) -> Future[Any]:
         """Have a task written; done when it is on disk, or failed with a `StoreError`."""
@@ -81,8 +85,8 @@ class Writer:
 
     def shut(self) -> None:
         """Take no more. A second call does nothing."""
-        if not self._closing:
-            self._closing = True
+        if not self.closed:
+            self.closed = True
             self._hand_over()
             self._handed.put(None)
 
@@ -238,8 +242,8 @@ def _kind(task: Task) -> Kind:
 def _batch_end(waiting: Sequence[Task], start: int) -> int:
     """Where the batch that begins at `start` ends: within its bounds, and with no two tasks that could change places.
 
-    Kinds are written in their order, so two tasks of one rollout share a batch only if theirs ascend. Of what was
-    acknowledged any number may be told at once: those are different callbacks, or the same news.
+    Kinds are written in their order, so two tasks of one rollout share a batch only if theirs ascend. What was
+    acknowledged is no rollout's: of that any number may share one.
     """
     last: dict[str, Kind] = {}
     size = 0

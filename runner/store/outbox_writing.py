@@ -92,6 +92,8 @@ def write(connection: sqlite3.Connection, kind: Kind, tasks: Sequence[Task]) -> 
         return [_sweep(connection, task.values[0]) for task in tasks]
     elif kind is Kind.ADOPT:
         return [connection.execute(_ADOPT, task.values).rowcount for task in tasks]
+    elif kind is Kind.ACKNOWLEDGED:
+        _run(connection, _TAKE, [row for task in tasks for row in task.more])
     elif kind is not Kind.NOTHING:
         _run(connection, _CALLBACKS[kind], [task.values for task in tasks])
     return [None] * len(tasks)
@@ -157,15 +159,15 @@ _CALLBACKS = {
         "UPDATE owed SET tries = v.column3, next_at = v.column4, problem = v.column5 FROM",
         f"WHERE {_THAT_ONE} AND owed.state = 0",
     ),
-    Kind.ACKNOWLEDGED: (
-        "DELETE FROM owed WHERE place IN (SELECT r.number * 2 + v.column2 FROM",
-        "CROSS JOIN rollouts r ON r.attempt_id = v.column1)",
-    ),
     Kind.ABANDONED: (
         "UPDATE owed SET state = 2, problem = v.column3, next_at = v.column4 FROM",
         f"WHERE {_THAT_ONE} AND owed.state = 0",
     ),
 }
+_TAKE = (
+    "DELETE FROM owed WHERE place IN (SELECT r.number * 2 + v.column2 FROM",
+    "CROSS JOIN rollouts r ON r.attempt_id = v.column1)",
+)
 _TAKEN = (
     "SELECT k.key, r.attempt_id FROM",
     "CROSS JOIN keys k ON k.key = v.column1 JOIN rollouts r ON r.number = k.number",

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from runner.config.builtins import SandboxedTool
 from runner.config.checks.checking import Checking
+from runner.config.checks.sandboxes import check_sandbox
 from runner.config.graders import RubricGrader, TrajectoryGrader
 from runner.config.tools import CallTool
 from runner.config.workflow import TOOL_AGENTS
@@ -107,18 +108,10 @@ def _inject(check: Checking) -> None:
 def _sandboxes(check: Checking) -> None:
     """Every tool that works in a sandbox knows which."""
     known = _declared(check, "sandboxes")
+    notes = [f"sandboxes: {', '.join(known)}"] if known else []
     for name, tool in check.config.tools.items():
-        if not isinstance(tool, SandboxedTool):
-            continue
-        path = ("tools", name)
-        if tool.sandbox is not None:
-            if tool.sandbox not in known:
-                check.unknown("unknown-sandbox", (*path, "sandbox"), "sandbox", tool.sandbox, known)
-        elif len(known) != 1:
-            message = f"`{name}` works in a sandbox, and the file has " + ("several" if known else "none")
-            label = f'add `sandbox = "{known[0]}"`' if known else "add `[sandboxes.work]`, and it is used"
-            notes = [f"sandboxes: {', '.join(known)}"] if known else []
-            check.report("unknown-sandbox", path, message, label, key=True, notes=notes)
+        if isinstance(tool, SandboxedTool):
+            check_sandbox(check, ("tools", name), tool.sandbox, "works", known, notes)
 
 
 def of_server(check: Checking, name: str) -> bool:

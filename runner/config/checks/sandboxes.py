@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from runner.config.checks.checking import Checking
 from runner.config.checks.contents import regex_of
@@ -96,15 +97,25 @@ def _graders(check: Checking) -> None:
         if not isinstance(grader, CommandGrader):
             continue
         path: Path = ("graders", name)
-        if grader.sandbox is not None:
-            if grader.sandbox not in known:
-                check.unknown("unknown-sandbox", (*path, "sandbox"), "sandbox", grader.sandbox, known)
-        elif len(known) != 1:
-            message = f"`{name}` runs in a sandbox, and the file has " + ("several" if known else "none")
-            label = f'add `sandbox = "{known[0]}"`' if known else "add `[sandboxes.work]`, and it is used"
-            check.report("unknown-sandbox", path, message, label, key=True)
+        check_sandbox(check, path, grader.sandbox, "runs", known)
         if isinstance(grader.score, CommandScore) and grader.score.regex is not None:
             _pattern(check, (*path, "score", "regex"), grader.score.regex)
+
+
+def check_sandbox(
+    check: Checking, path: Path, named: str | None, verb: str, known: Sequence[str], notes: Iterable[str] = ()
+) -> None:
+    """The tool or grader at `path` knows its sandbox: the one that is `named`, else the only one of the file.
+
+    `known` are those of the file. `verb` is what it does there; `notes` stand below a report that none is named.
+    """
+    if named is not None:
+        if named not in known:
+            check.unknown("unknown-sandbox", (*path, "sandbox"), "sandbox", named, known)
+    elif len(known) != 1:
+        message = f"`{path[-1]}` {verb} in a sandbox, and the file has " + ("several" if known else "none")
+        label = f'add `sandbox = "{known[0]}"`' if known else "add `[sandboxes.work]`, and it is used"
+        check.report("unknown-sandbox", path, message, label, key=True, notes=notes)
 
 
 def _pattern(check: Checking, path: Path, text: str) -> None:
