@@ -141,7 +141,7 @@ class ChatModel:
     async def aclose(self) -> None:
         """Close its own connections; shared ones stay."""
         transport, self._transport = self._transport, None
-        if transport is not None:
+        if transport is not None and self.connections is None:
             await transport.aclose()
 
     async def _once(self, body: bytes) -> Completion:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -47,18 +47,20 @@ async def run_rollout(
     *,
     started: float | None = None,
     graded: bool = True,
+    left: Callable[[Outcome], None] | None = None,
     stepping: Stepping | None = None,
 ) -> Outcome:
     """Play one rollout to its outcome.
 
     `started` is when it was asked for, on the monotonic clock: what it waited since then counts against its time.
-    Without `graded` no grader is asked, and an agent that ended leaves an "ungraded" outcome without a failure.
+    Without `graded` no grader is asked, and an agent that ended leaves an "ungraded" outcome without a failure; `left`
+    is told what it left, before graders are asked.
     `stepping` is somebody who walks through it, and the clock that stands still while they think.
 
     Never raises, except cancellation: a task cancelled by the pool (which gave a reason) ends as the outcome
     "cancelled"; any other cancellation is passed on.
     """
-    return await _Rollout(live, request, listen, started, graded, stepping).play()
+    return await _Rollout(live, request, listen, started, graded, left, stepping).play()
 
 
 class _Rollout:
@@ -66,6 +68,7 @@ class _Rollout:
         "_budget",
         "_caller",
         "_graded",
+        "_left",
         "_limits",
         "_listen",
         "_live",
@@ -85,6 +88,7 @@ class _Rollout:
         listen: Listener,
         started: float | None,
         graded: bool,
+        left: Callable[[Outcome], None] | None,
         stepping: Stepping | None,
     ) -> None:
         self._live = live
@@ -92,6 +96,7 @@ class _Rollout:
         self._listen = listen
         self._started = time.time()
         self._graded = graded
+        self._left = left
         self._limits, self._misfit = _limits(live, request)
         self._stepping = stepping
         self._budget = Budget(self._limits, time.monotonic if stepping is None else stepping.clock, started)
@@ -132,6 +137,8 @@ class _Rollout:
         if ended.failure is not None:
             return self._outcome("failed", ended, ended.failure)
         left = self._outcome("ungraded", ended)
+        if self._left is not None:
+            self._left(left)
         if self._listen is not ignore:
             self._listen(AgentEnded(self._id, self._budget.clock(), left))
         if not self._graded:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
@@ -19,19 +19,19 @@ from typing import Any, Protocol
 from runner.build.live import Live
 from runner.models.model import Model
 from runner.records.artifacts import artifacts_at
-from runner.records.event import AgentEnded, Event, Listener
+from runner.records.event import Listener
 from runner.records.rollout import Outcome
 from runner.runtime.grading import grade_outcome
 from runner.runtime.rollout import run_rollout
 from runner.runtime.stop import current_stop, reason_to_stop
 from runner.serve.dialects.dialect import CANCELLED, SUCCESS, Settled
 from runner.serve.ends import CANCELLED_IN_GRADING, cancelled, shut_down
-from runner.serve.hearing import Ear
 from runner.serve.holding import Holding
 from runner.serve.owed import deliveries_of, owed_for
 from runner.serve.played import Played
 from runner.store.errors import StoreError, Unusable
 from runner.store.outbox import Contradiction, Delivery, Outbox, Owed, Verdict, Withdrawn
+from runner.telemetry.listeners import heard_as
 from runner.telemetry.log_context import bind
 
 _AGAIN = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -64,8 +64,6 @@ class Player:
         self._outbox = outbox
         self._models = models
         self._listen = listen
-        heard: Collection[type[Event]] | None = getattr(listen, "hears", None)
-        self._hears: frozenset[type[Event]] | None = None if heard is None else frozenset((AgentEnded, *heard))
         self._owe = owe
         self._holding = Holding(outbox, owe)
         self._report_cancelled = report_cancelled
@@ -86,9 +84,10 @@ class Player:
             return await run_rollout(
                 self._live.answered_by(model),
                 played.request,
-                Ear(self._hears, self._listen, self._left, played),
+                self._listen if played.label == played.name else heard_as(played.label, self._listen),
                 started=played.admitted,
                 graded=played.start.grade,
+                left=partial(self._left, played),
             )
         finally:
             await model.aclose()

@@ -213,6 +213,8 @@ class Outbox:
         self._reader.close()
 
     async def _read(self, query: Callable[[sqlite3.Connection, Any], T], argument: Any) -> T:
+        if self._taken:  # whoever asks hears of it
+            await self.written()
         try:
             return await asyncio.get_running_loop().run_in_executor(
                 self._reading, partial(query, self._reader, argument)

@@ -205,9 +205,10 @@ class Writer:
         return [excess == _FREED_AT_ONCE]
 
     def _answer(self, answers: Answers, seconds: float) -> None:
+        told = [answer for answer in answers if answer[0].heard is not None or answer[2] is not None]
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop ended without waiting: nobody is left to be told
-                self._loop.call_soon_threadsafe(self._deliver, answers, seconds)
+                self._loop.call_soon_threadsafe(self._deliver, told, seconds)
 
     def _deliver(self, answers: Answers, seconds: float) -> None:
         """On the loop: wake those who wait."""

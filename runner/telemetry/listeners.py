@@ -6,7 +6,8 @@ Whatever watches a rollout must not be able to hurt it, or each other: a listene
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from runner.records.event import Event, Listener, ignore
 
@@ -66,6 +67,23 @@ def _heard_by(listeners: Iterable[Listener]) -> frozenset[type[Event]] | None:
             return None
         every.update(kinds)
     return frozenset(every)
+
+
+def heard_as(rollout_id: str, listen: Listener) -> Listener:
+    """`listen`, told of one rollout under another name than its own."""
+    if listen is ignore:
+        return ignore
+    return _Renaming(rollout_id, listen)
+
+
+class _Renaming:
+    def __init__(self, rollout_id: str, listen: Listener) -> None:
+        self._rollout_id = rollout_id
+        self._listen = listen
+        self.hears: Collection[type[Event]] | None = getattr(listen, "hears", None)
+
+    def __call__(self, event: Event) -> None:
+        self._listen(replace(event, rollout_id=self._rollout_id))
 
 
 def listening(*listeners: Listener | None) -> Listener:

@@ -27,7 +27,7 @@ from runner.records.rollout import Outcome
 from runner.serve.dialects.addresses import joined
 from runner.serve.dialects.category import error_text, failure_text
 from runner.serve.dialects.dialect import CANCELLED, FAILURE, SUCCESS, Settled
-from runner.serve.dialects.encode import encode, scrubbed
+from runner.serve.dialects.encode import encode, scrubbed, strict
 from runner.serve.dialects.fields import Fields, Key, Messages, cleaned, read
 from runner.serve.dialects.rollout_report import ended_well, finite_reward
 from runner.serve.dialects.sample import Parts, encoded
@@ -143,7 +143,7 @@ class AgentLoop:
         fine = ended_well(outcome)
         reward, problem = finite_reward(outcome), self._problem(start, outcome)
 
-        def body(parts: Parts) -> dict[str, Any]:
+        def body(parts: Parts) -> bytes:
             told = {
                 "rollout_id": start.wire_id,
                 "status": "COMPLETED" if fine else "ERROR",
@@ -155,7 +155,7 @@ class AgentLoop:
                 "metrics": metrics_of(outcome),
                 "extra_fields": parts.extra if fine else {},
             }
-            return {name: value for name, value in told.items() if value is not None}
+            return strict({name: value for name, value in told.items() if value is not None})
 
         sent = encoded(body, outcome.sample, self._max_messages)
         owed = Owed("completion", start.completion_url, sent, start.callback_key)

@@ -13,7 +13,7 @@ from typing import Any
 from runner.records.rollout import Outcome
 from runner.serve.dialects.category import VALIDATION
 from runner.serve.dialects.dialect import FAILURE
-from runner.serve.dialects.encode import scrubbed
+from runner.serve.dialects.encode import scrubbed, strict
 from runner.serve.dialects.fields import read
 from runner.serve.dialects.rollout_report import Told, sample_body, told
 from runner.serve.dialects.rollout_start import AnyId, RolloutFields, rollout_chat, rollout_start
@@ -65,12 +65,13 @@ class MultiSample(TwoCallbacks):
         return replace(verdict, status=FAILURE, message=f"Sample {self._sample} has no reward after grading: {why}",
                        category=VALIDATION)  # fmt: skip
 
-    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> dict[str, Any]:
+    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> bytes:
         name = sample_name(start, outcome)
-        return {
+        body = {
             "rollout_id": start.wire_id,
             "status": verdict.status,
             "samples": {name: {"id": name, **sample_body(parts, None, verdict)}} if verdict.listed else {},
             "err_message": verdict.message,
             "err_category": verdict.category,
         }
+        return strict(body)

@@ -23,15 +23,15 @@ class Parts:
     extra: Mapping[str, Any]
 
 
-def encoded(make: Callable[[Parts], Any], sample: Sample, max_messages: int | None) -> bytes:
-    """The body that `make` builds of a sample's parts; the rest of it must be JSON."""
+def encoded(write: Callable[[Parts], bytes], sample: Sample, max_messages: int | None) -> bytes:
+    """The body that `write` makes of a sample's parts; the rest of it must be JSON."""
     try:
-        body = strict(make(Parts(sample.messages, dict(sample.metrics), dict(sample.info))))
+        body = write(Parts(sample.messages, dict(sample.metrics), dict(sample.info)))
     except UNFIT:
-        return strict(make(_mended(sample, max_messages)))
+        return write(_mended(sample, max_messages))
     if max_messages is None or len(body) <= max_messages:
         return body
-    return strict(make(_mended(sample, max_messages)))
+    return write(_mended(sample, max_messages))
 
 
 def _mended(sample: Sample, max_messages: int | None) -> Parts:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 
 from runner.records.file_name import is_segment
 from runner.records.rollout import Outcome
+from runner.serve.dialects.encode import strict
 from runner.serve.dialects.fields import GivenKey, read
 from runner.serve.dialects.rollout_report import Told, sample_body
 from runner.serve.dialects.rollout_start import LONGEST_ID, RolloutFields, rollout_chat, rollout_start
@@ -49,17 +50,15 @@ class SingleSample(TwoCallbacks):
         ids = named, rollout_id if named is None else named
         return rollout_start(self.name, fields, ids, chat, deadlines=True, shape=self.shape)
 
-    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> dict[str, Any]:
-        sample = sample_body(parts, start.label, verdict) if verdict.listed else None
-        told = sample if outcome.sample.calls else None
-        return {
+    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> bytes:
+        body = {
             "status": verdict.status,
             "rollout_id": start.wire_id,
-            "sample": sample,
-            **({"samples": _samples(sample_name(start, outcome), told)} if start.shape == "both" else {}),
+            "sample": sample_body(parts, start.label, verdict) if verdict.listed else None,
             "err_message": verdict.message,
             "err_category": verdict.category,
         }
+        return strict(body)
 
 
 class Either(SingleSample):
@@ -68,7 +67,17 @@ class Either(SingleSample):
     name = "either"
     shape = "both"
 
+    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> bytes:
+        """The sample is told in both shapes and is most of the body: it is written once."""
+        sample = strict(sample_body(parts, start.label, verdict) if verdict.listed else None)
+        before = strict({"status": verdict.status, "rollout_id": start.wire_id})[:-1]
+        after = strict({"err_message": verdict.message, "err_category": verdict.category})[1:]
+        # A sample that never chatted is unknown to controllers of the second generation, and left out for them.
+        listed = verdict.listed and outcome.sample.calls
+        named = _named(sample_name(start, outcome), sample) if listed else b""
+        return b'%b,"sample":%b,"samples":{%b},%b' % (before, sample, named, after)
 
-def _samples(name: str, sample: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The second generation's container; a sample that never chatted is unknown to its controllers, and left out."""
-    return {} if sample is None else {name: {"id": name, **sample}}
+
+def _named(name: str, sample: bytes) -> bytes:
+    said = strict(name)
+    return b'%b:{"id":%b,%b' % (said, said, sample[1:])

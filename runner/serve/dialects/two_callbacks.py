@@ -63,8 +63,7 @@ class TwoCallbacks(ABC):
         word, message = said(start, outcome, verdict, self._secrets)
         if start.grader_url is None:
             return Settled(word, message)
-        body = partial(self._grade, start, outcome, verdict)
-        sent = encoded(body, outcome.sample, self._max_messages)
+        sent = encoded(partial(self._grade, start, outcome, verdict), outcome.sample, self._max_messages)
         return Settled(word, message, Owed("grader", start.grader_url, sent, start.callback_key))
 
     def _verdict(self, start: Start, outcome: Outcome) -> Told:
@@ -72,8 +71,8 @@ class TwoCallbacks(ABC):
         return told(start, outcome, self._secrets)
 
     @abstractmethod
-    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> dict[str, Any]:
-        """The body of the grader callback."""
+    def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> bytes:
+        """The body of the grader callback. Raises what `strict` raises."""
 
 
 def sample_name(start: Start, outcome: Outcome) -> str:
