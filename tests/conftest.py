@@ -1,12 +1,14 @@
 """How hypothesis runs here: no deadline for one example, since a busy machine is no bug; in CI always the same ones.
 
-And no test leaves a variable behind: `[env]` of a file that is checked in this process sets some.
+And no test leaves a variable behind: `[env]` of a file that is checked in this process sets some. What only some
+folders share is imported from the `conftest.py` that has it, as `tests.serve.conftest`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,3 +26,11 @@ def same_environment() -> Iterator[None]:
     if dict(os.environ) != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def wire() -> ModuleType:
+    """`tests/wire.py`."""
+    from tests import wire  # what `simulate` is made of: only the tests that ask for it wait for that
+
+    return wire

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import re
@@ -17,8 +16,8 @@ from typing import Any
 import pytest
 
 from runner.models.double import Double
+from tests.serve.conftest import Controller
 
-TESTS = Path(__file__).parents[1]
 SERVER = """
 from osmosis_ai.rollout import RolloutAgentLoop, RolloutContext, RolloutRequest, RolloutResult, create_app
 from osmosis_ai.rollout.tools import create_tool_result, execute_tool_calls, get_tool_call_info
@@ -150,19 +149,6 @@ def model() -> Iterator[Model]:
     loop.call_soon_threadsafe(done.set)
     thread.join(5)
     loop.close()
-
-
-def _stage() -> Any:
-    spec = importlib.util.spec_from_file_location("sdk_tests_serve", TESTS / "serve" / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["sdk_tests_serve"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-Controller = _stage().Controller
-"""The other side: answers chat and takes callbacks."""
 
 
 @pytest.fixture

@@ -26,40 +26,13 @@ from runner.simulate.load import LoadOptions
 from runner.simulate.run import Options, Simulation
 from runner.simulate.server import Server, ServerError
 from runner.simulate.starts import DIALECTS, fitting
-
-FILE = """
-schema = 1
-[workflow]
-name = "capitals"
-[tools.capital]
-call = "./tools.py:capital"
-[model]
-provider = "scripted"
-[[model.rules]]
-when = "turn == 0"
-tool_calls = [{ name = "capital", arguments = { country = "{{ row.user_prompt }}" } }]
-[[model.rules]]
-reply = "{{ last if luck < 0.7 else 'no idea' }}"
-[graders.answer]
-kind = "exact"
-[dataset]
-path = "rows.jsonl"
-"""
-TOOLS = '''
-def capital(country: str) -> str:
-    """The capital of a country."""
-    return {"Peru": "Lima", "Chad": "N'Djamena", "Oman": "Muscat"}[country]
-'''
+from tests.capitals import write_capitals
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("capitals")
-    (folder / "workflow.toml").write_text(FILE)
-    (folder / "tools.py").write_text(TOOLS)
-    rows = [("Peru", "Lima"), ("Chad", "N'Djamena"), ("Oman", "Muscat")]
-    lines = [json.dumps({"user_prompt": country, "ground_truth": capital}) for country, capital in rows]
-    (folder / "rows.jsonl").write_text("\n".join(lines))
+    write_capitals(folder)
     return folder
 
 

@@ -10,31 +10,7 @@ from typing import Any
 
 import pytest
 
-FILE = """
-schema = 1
-[workflow]
-name = "capitals"
-[tools.capital]
-call = "./tools.py:capital"
-[model]
-provider = "scripted"
-[[model.rules]]
-when = "turn == 0"
-delay = "300ms"
-tool_calls = [{ name = "capital", arguments = { country = "{{ row.user_prompt }}" } }]
-[[model.rules]]
-reply = "{{ last if luck < 0.7 else 'no idea' }}"
-[graders.answer]
-kind = "exact"
-[dataset]
-path = "rows.jsonl"
-"""
-TOOLS = '''
-def capital(country: str) -> str:
-    """The capital of a country."""
-    return {"Peru": "Lima", "Chad": "N'Djamena", "Oman": "Muscat"}[country]
-'''
-ROWS = [("Peru", "Lima"), ("Chad", "N'Djamena"), ("Oman", "Muscat")]
+from tests.capitals import write_capitals
 
 Simulate = Callable[..., dict[str, Any]]
 
@@ -43,10 +19,7 @@ Simulate = Callable[..., dict[str, Any]]
 def simulate(tmp_path_factory: pytest.TempPathFactory) -> Simulate:
     """`simulate(*words, **settings)`: the report of `osmosis-run simulate`; `__` in a setting's name stands for `.`."""
     folder = tmp_path_factory.mktemp("capitals")
-    (folder / "workflow.toml").write_text(FILE)
-    (folder / "tools.py").write_text(TOOLS)
-    lines = [json.dumps({"user_prompt": country, "ground_truth": capital}) for country, capital in ROWS]
-    (folder / "rows.jsonl").write_text("\n".join(lines))
+    write_capitals(folder, calling='delay = "300ms"')
 
     def play(*words: str, **settings: Any) -> dict[str, Any]:
         said = [f"{name.replace('__', '.')}={value}" for name, value in settings.items()]

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from tests.runtime.conftest import project
+from tests.serve.conftest import stage
+
+__all__ = ["project", "stage"]
 
 TESTS = Path(__file__).parents[2]
 BLOCKS = TESTS / "seeds" / "blocks"
 JOINED = {"quick_start": ("agent_loop", "create_app"), "reward": ("reward", "helpers", "extract")}
 """Examples that a document gives in several blocks."""
-
-
-def _module(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-project = _module("loop_tests_runtime", TESTS / "runtime" / "conftest.py").project
-stage = _module("loop_tests_serve", TESTS / "serve" / "conftest.py").stage
 
 
 def _block(name: str) -> str:
