@@ -15,6 +15,7 @@ from runner.models.http1 import IDLE_TIME, Pool
 from runner.models.http1_connection import Bounds
 from runner.models.http1_parser import Answer, Sink
 from runner.models.letter import Letter, Proxies
+from runner.models.outgoing import Outgoing
 from runner.models.transport import Carrier, Session, TransportError, addressed, send
 
 
@@ -30,6 +31,7 @@ class Connections:
         self._max = max
         self._idle = idle
         self._idle_time = idle_time
+        self._outgoing = Outgoing()
         self._pools: dict[Origin, Pool] = {}
         self._session: Session | None = None
         self._sweeping: asyncio.TimerHandle | None = None
@@ -79,7 +81,7 @@ class Connections:
             raise TransportError("this program is closing its connections", retry=False)
         if letter.head is not None:
             host, port = letter.origin
-            pool = Pool(host, port, max=self._max, idle=self._idle, idle_time=self._idle_time)
+            pool = Pool(host, port, max=self._max, idle=self._idle, idle_time=self._idle_time, outgoing=self._outgoing)
             self._pools[letter.origin] = pool
             self._watch()
             return pool

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.models.http1_connection import Bounds, Connection, Request, StaleConnectionError
 from runner.models.http1_parser import Answer, ProtocolError, Sink
+from runner.models.outgoing import Outgoing
 
 if TYPE_CHECKING:
     import ssl
@@ -35,6 +36,7 @@ class Pool:
 
     At most `max` are open, further posts wait for their turn; at most `idle` are kept while nobody needs them, for
     `idle_time` seconds. With `tls` they are encrypted: what `simulate` needs to ask a server of somebody else.
+    `outgoing` is shared by pools whose requests shall leave together.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Pool:
         idle: int | None = None,
         idle_time: float = IDLE_TIME,
         tls: ssl.SSLContext | None = None,
+        outgoing: Outgoing | None = None,
     ) -> None:
         self._host = host
         self._port = port
@@ -61,6 +64,7 @@ class Pool:
         self._slots = None if max is None else asyncio.Semaphore(max)
         self._coming = 0
         self.open: set[Connection] = set()
+        self.outgoing = outgoing or Outgoing()
 
     @property
     def in_use(self) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 from typing import Protocol, TypeAlias, cast
 
 from runner.models.http1_parser import Answer, ProtocolError, ResponseParser, Sink, brief
+from runner.models.outgoing import Outgoing
 from runner.records.quick import quick
 
 _LINGER = 1.0
@@ -36,6 +37,7 @@ class Keeper(Protocol):
     """Who holds connections."""
 
     open: set[Connection]
+    outgoing: Outgoing
 
     def keep(self, connection: Connection) -> None: ...
 
@@ -77,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._parser = ResponseParser(bounds.size, sink, bounds.body_wait is None)
         self._done = self._loop.create_future()
         self._body_wait, self._size = bounds.body_wait, bounds.size
-        self.transport.writelines(request)
+        self._keeper.outgoing.write(self._loop, self.transport, request)
         self._timer = self._loop.call_at(end, self._time_out)
         try:
             answer = await self._done

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from runner.models.outgoing import Outgoing
 from runner.serve.http.app import App
 from runner.serve.http.plain import MAX_RECV, head_of, read_plain, scope_of
 
@@ -33,6 +34,7 @@ class Ways:
     streams: Callable[[int], asyncio.Protocol]
     changed: Callable[[], None]
     open: set[ShortWay] = field(default_factory=set)
+    outgoing: Outgoing = field(default_factory=Outgoing)
     ending: bool = False
 
 
@@ -84,8 +86,8 @@ class ShortWay(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Nothing more will come; what was asked is still answered."""
         self._over = True
-        if self._transport is not None and not self._busy and not self._full:
-            self._transport.close()
+        if not self._busy and not self._full:
+            self._close()
         return True
 
     def pause_writing(self) -> None:
@@ -111,8 +113,8 @@ class ShortWay(asyncio.Protocol):
 
     def hush(self) -> None:
         """Close it if the process is ending and nothing is being answered."""
-        if self._ways.ending and not self._busy and self._transport is not None:
-            self._transport.close()
+        if self._ways.ending and not self._busy:
+            self._close()
 
     def cut(self) -> None:
         """End it now."""
@@ -166,10 +168,10 @@ class ShortWay(asyncio.Protocol):
         if transport is None:
             return
         head, last = head_of(status, (*headers, *self._ways.added))
-        transport.write(head + said)  # head and body leave together
+        self._ways.outgoing.write(self._loop, transport, (head + said,))
         self._left -= 1
         if last or self._ways.ending or self._left <= 0:
-            transport.close()
+            self._close()
         elif not self._full:
             self._go_on()
 
@@ -186,12 +188,19 @@ class ShortWay(asyncio.Protocol):
             self._unread = b""
             self._read(data)
         elif self._over:
-            transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """End it, with all that was said."""
+        if self._transport is not None:
+            self._ways.outgoing.flush()
+            self._transport.close()
 
     def _hand_over(self, data: bytes) -> None:
         transport = self._transport
         assert transport is not None and self._timer is not None
         self._timer.cancel()
+        self._ways.outgoing.flush()
         self._transport = self._timer = None
         streams = self._ways.streams(self._left)
         transport.set_protocol(streams)
@@ -210,7 +219,7 @@ class ShortWay(asyncio.Protocol):
         if not self._busy and not self._full:
             left -= self._loop.time() - self._idle_since
             if left <= 0.001:
-                self._transport.close()
+                self._close()
                 return
         self._timer = self._loop.call_later(left, self._look)
 
