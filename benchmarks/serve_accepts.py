@@ -69,10 +69,10 @@ async def _load(server: Served) -> dict[str, object]:
             await asyncio.sleep(0.1)
         assert controller.asked == asked + PARKED, f"{controller.asked - asked} are parked, not {PARKED}"
         await asyncio.sleep(2)
-        full, lag, cpu = server.memory(), server.buckets(), server.cpu()
+        full, looks, cpu = server.memory(), server.looks(), server.cpu()
         tally = await controller.pour(server.port, RATE * SECONDS, RATE, "more")
         busy = (server.cpu() - cpu) / tally.seconds
-        late = lag_p99(lag, server.buckets())
+        late = lag_p99(server.looks() - looks)
     return {"warm": warm, "full": full, "starts": tally.starts, "rate": tally.rate, "lag": late, "busy": busy}
 
 

@@ -4,6 +4,7 @@ End to end is a start over HTTP, its durable acceptance, two chat calls, one too
 every callback acknowledged. 256 are in flight from start to verdict. Chat is not streamed, as it is not in eval; one
 line shows what streaming adds. Eval and serve take turns; the median ratio of each dialect is the figure. Where other
 work shares the core, the ratio of processor time per rollout is the steadier one: eval's over serve's, all threads.
+How late the event loop was is looked at ten times a second; all looks of a dialect are ranked together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import gc
 import statistics
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from controller import DIALECTS, Controller, Tally
@@ -23,7 +25,7 @@ from workload import write_workload
 ROLLOUTS = 6000
 WARM = 500
 IN_FLIGHT = 256
-PAIRS = 3
+PAIRS = 5
 WANTED = 0.7
 
 
@@ -37,29 +39,32 @@ def main() -> None:
     dialects = options.dialects or DIALECTS
     evals: list[tuple[float, float]] = []
     runs: dict[str, list[dict[str, float]]] = {dialect: [] for dialect in dialects}
+    late: dict[str, Counter[float]] = {dialect: Counter() for dialect in dialects}
     for _ in range(options.pairs):
         rate, cpu = _eval()
         evals.append((rate, cpu))
         for dialect in dialects:
-            run = _serve(dialect)
+            run, looks = _serve(dialect)
+            late[dialect].update(looks)
             runs[dialect].append({**run, "of rate": run["rate"] / rate, "of cpu": cpu / run["cpu"]})
     figures: dict[str, object] = {
         "eval rollouts/s": round(statistics.median(rate for rate, _ in evals)),
         "eval CPU us/rollout": round(statistics.median(cpu for _, cpu in evals) * 1e6),
     }
-    ratios = []
+    ratios, lags = [], []
     for dialect, found in runs.items():
         middle = {key: statistics.median(run[key] for run in found) for key in found[0]}
         ratios.append(middle["of rate"])
+        lags.append(lag_p99(late[dialect]))
         figures[f"{dialect}: rollouts/s"] = round(middle["rate"])
         figures[f"{dialect}: CPU us/rollout"] = round(middle["cpu"] * 1e6)
         figures[f"{dialect}: ratio of rates"] = round(middle["of rate"], 2)
         figures[f"{dialect}: ratio of CPU"] = round(middle["of cpu"], 2)
         figures[f"{dialect}: start p99 (ms)"] = round(middle["p99"] * 1e3, 1)
-        figures[f"{dialect}: event loop lag p99 (ms)"] = f"< {middle['lag'] * 1e3:g}"
-    figures["single-sample, streamed: CPU us/rollout"] = round(_serve("single-sample", stream=True)["cpu"] * 1e6)
+        figures[f"{dialect}: event loop lag p99 (ms)"] = f"< {lags[-1] * 1e3:g}"
+    figures["single-sample, streamed: CPU us/rollout"] = round(_serve("single-sample", stream=True)[0]["cpu"] * 1e6)
     write_report("serve_rate", {**figures, "wanted": f">= {WANTED} of eval, lag < 50 ms"})
-    if min(ratios) < WANTED or max(run["lag"] for found in runs.values() for run in found) > 0.05:
+    if min(ratios) < WANTED or max(lags) > 0.05:
         raise SystemExit("serve is slower than it may be")
 
 
@@ -77,7 +82,7 @@ def _eval_cost(folder: Path, rows: int) -> Cost:
     return sound(measure(command, cwd=folder))
 
 
-def _serve(dialect: str, *, stream: bool = False) -> dict[str, float]:
+def _serve(dialect: str, *, stream: bool = False) -> tuple[dict[str, float], Counter[float]]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write_workload(folder, "http://127.0.0.1:9/v1", 1, IN_FLIGHT)
@@ -86,14 +91,16 @@ def _serve(dialect: str, *, stream: bool = False) -> dict[str, float]:
             return asyncio.run(_load(dialect, server))
 
 
-async def _load(dialect: str, server: Served) -> dict[str, float]:
+async def _load(dialect: str, server: Served) -> tuple[dict[str, float], Counter[float]]:
+    """What the load cost, and how many looks at the server's event loop found it how late."""
     async with Controller(dialect) as controller:
         await controller.play(server.port, WARM, IN_FLIGHT, "warm")
-        lag, cpu = server.buckets(), server.cpu()
+        looks, cpu = server.looks(), server.cpu()
         tally: Tally = await controller.play(server.port, ROLLOUTS, IN_FLIGHT, "row")
-        used, late = server.cpu() - cpu, lag_p99(lag, server.buckets())
+        used = server.cpu() - cpu
+        looks = server.looks() - looks
     p99 = sorted(tally.starts)[int(len(tally.starts) * 0.99)]
-    return {"rate": tally.rate, "cpu": used / ROLLOUTS, "p99": p99, "lag": late}
+    return {"rate": tally.rate, "cpu": used / ROLLOUTS, "p99": p99}, looks
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,22 +34,27 @@ class Served:
             line = next(line for line in file if line.startswith("Pss:"))
         return int(line.split()[1]) * 1024
 
-    def buckets(self) -> dict[float, float]:
-        """The server's own count of how late its event loop was: by upper bound in seconds, cumulative."""
-        found = {}
+    def looks(self) -> Counter[float]:
+        """The server's own count of how late its event loop was: looks by the upper bound of their lag in seconds."""
+        found: Counter[float] = Counter()
+        below = 0.0
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as answer:
             for line in answer.read().decode().splitlines():
                 if "loop_lag_seconds_bucket" in line:
                     bound = line.partition('le="')[2].partition('"')[0]
-                    found[float(bound)] = float(line.rpartition(" ")[2])
+                    upto = float(line.rpartition(" ")[2])
+                    found[float(bound)], below = int(upto - below), upto
         return found
 
 
-def lag_p99(before: dict[float, float], after: dict[float, float]) -> float:
-    """The upper bound in seconds below which 99 of 100 looks at the loop were, between two readings."""
-    seen = {bound: after[bound] - before.get(bound, 0.0) for bound in sorted(after)}
-    total = seen[max(seen)]
-    return next(bound for bound, count in seen.items() if count >= 0.99 * total)
+def lag_p99(looks: Counter[float]) -> float:
+    """The upper bound in seconds below which 99 of 100 looks at the loop were."""
+    seen = 0
+    for bound in sorted(looks):
+        seen += looks[bound]
+        if seen >= 0.99 * looks.total():
+            return bound
+    raise ValueError("nobody looked at the loop")
 
 
 @contextmanager

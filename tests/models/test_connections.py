@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,34 @@ def test_models_and_callbacks_share_connections_and_keep_their_own_path_and_key(
     assert asyncio.run(run()) == (1, 1)
     assert heard[3] == ("/rollouts/3/chat/completions", "Bearer key-3")
     assert heard[-1] == ("/v1/chat/completions", None)
+
+
+def test_posts_of_one_turn_each_get_their_own_answer_also_beside_one_that_is_given_up() -> None:
+    async def run() -> list[str | BaseException]:
+        async with Double(lambda body: body["messages"][0]["content"]) as double:
+            connections = Connections()
+
+            async def say(text: str) -> str:
+                body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+                answer = await connections.post(
+                    double.base_url + "/chat/completions", {}, body, timeout=5.0, max_body=50_000
+                )
+                return str(json.loads(answer.body)["choices"][0]["message"]["content"])
+
+            await asyncio.gather(*[say("warm") for _ in range(40)])  # from now on nobody waits to be connected
+            said = [asyncio.ensure_future(say(f"{number} " * 500)) for number in range(40)]
+            await asyncio.sleep(0)
+            for given_up in said[::7]:
+                given_up.cancel()
+            found = await asyncio.gather(*said, return_exceptions=True)
+            await connections.aclose()
+            return found
+
+    for number, found in enumerate(asyncio.run(run())):
+        if number % 7:
+            assert found == f"{number} " * 500
+        else:
+            assert isinstance(found, asyncio.CancelledError)
 
 
 def test_no_more_than_max_are_open_and_no_more_than_idle_are_kept() -> None:

@@ -176,6 +176,35 @@ def test_what_is_not_plain_is_answered_by_hypercorn_on_the_same_connection(odd: 
     assert len(talk(talking)) == 3
 
 
+def test_what_odd_requests_follow_leaves_before_their_answer() -> None:
+    """Answers of one turn are collected; another writer takes the connection over and must not overtake them."""
+    odd = start(extra=b"x-odd: \xe4\r\n")
+
+    async def talking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"GET /health HTTP/1.1\r\nhost: h\r\n\r\n" + start() + odd)
+        assert [(await answered(reader))[0] for _ in range(3)] == [200, 202, 202]
+
+    assert len(talk(talking)) == 2
+
+
+def test_the_last_request_of_a_connection_is_answered_whole_before_it_closes() -> None:
+    async def one(port: int) -> tuple[list[int], bytes]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(start() * 2)
+        statuses = [(await answered(reader))[0] for _ in range(2)]
+        rest = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return statuses, rest
+
+    async def main() -> list[tuple[list[int], bytes]]:
+        app = served.make_app(served.FakeEngine())
+        async with served.serving(app, keep_alive_max_requests=2) as port, asyncio.timeout(10):
+            return await asyncio.gather(*[one(port) for _ in range(40)])  # many in one turn, and each for itself
+
+    assert asyncio.run(main()) == [([202, 202], b"")] * 40
+
+
 def test_a_body_that_does_not_come_is_refused_and_ends_the_connection() -> None:
     async def talking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(start()[:-3])

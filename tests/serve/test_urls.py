@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.serve.start import Refused
-from runner.serve.urls import UrlPolicy
+from runner.serve.urls import UrlPolicy, read_url
 
 ANY = UrlPolicy(["http://*", "https://*"])
 SOME = UrlPolicy(["http://127.0.0.1:*/cb/*", "https://*.Internal/*", "http://[0:0::1]:8000", "*://exact.example"])
@@ -106,3 +106,29 @@ def test_what_is_let_through_is_read_alike_by_a_lenient_parser(url: str) -> None
         return
     parts = urlsplit(url)
     assert (parts.hostname or "").removesuffix(".") == "good.example" and parts.username is None
+
+
+_ORIGINS = (
+    "http://a",
+    "HTTPS://A.b.",
+    "http://[0:0::1]:8",
+    "http://a:0",
+    "http://a..b",
+    "ftp://a",
+    "http://u@a",
+    "//a",
+)
+_SEGMENTS = ("", "x", ".", "..", ".x", "%2e", "x%2F..", "~_-", "é", " ", "\\", "x\n")
+
+
+@given(st.sampled_from(_ORIGINS), st.lists(st.sampled_from(_SEGMENTS).map("/".__add__), max_size=3))
+@settings(max_examples=500)
+def test_the_quick_reading_of_usual_urls_says_what_the_grammar_says(origin: str, path: list[str]) -> None:
+    """A URL that ends in a query, also in an empty one, is read the long way."""
+    url = origin + "".join(path)
+    quick, long = read_url(url), read_url(url + "?")
+    if isinstance(quick, str):
+        assert isinstance(long, str)
+    else:
+        assert quick[1] is False
+        assert long == (quick[0], True)
