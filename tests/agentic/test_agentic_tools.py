@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -160,14 +159,16 @@ def test_trajectories_share_no_life(says: Callable[..., Any]) -> None:
 
 
 def test_calls_of_one_turn_run_together(says: Callable[..., Any]) -> None:
-    async def slow() -> str:
-        await asyncio.sleep(0.2)
+    four = asyncio.Barrier(4)
+
+    async def meets() -> str:
+        async with asyncio.timeout(10):
+            await four.wait()
         return "x"
 
-    began = time.monotonic()
-    trajectory = played(says("Action: slow(), slow(), slow(), slow()", "Final Answer: x"), [slow])
+    trajectory = played(says("Action: meets(), meets(), meets(), meets()", "Final Answer: x"), [meets])
     assert len(trajectory.get_tool_calls()) == 4
-    assert time.monotonic() - began < 0.7
+    assert [step.tool_result for step in trajectory.steps if step.tool_result is not None] == ["x"] * 4
 
 
 def test_the_schema_of_a_tool() -> None:

@@ -237,18 +237,13 @@ def test_what_cannot_be_sent_is_no_matter_of_retries(url: str, headers: dict[str
     assert (error.retry, words in str(error)) == (False, True)
 
 
-def test_a_model_for_a_rollout_costs_a_few_kilobytes_and_microseconds() -> None:
-    async def run() -> tuple[float, float, float]:
+def test_a_model_for_a_rollout_costs_a_few_kilobytes() -> None:
+    async def run() -> tuple[float, float]:
         async with Double(lambda body: "ok") as double:
             connections = Connections()
             models = ChatModels(connections=connections, retries=Retries(4, 30.0))
             chats = [chat(double, number) for number in range(500)]
             await complete(models.model_for(chats[0]))
-            took = []
-            for _ in range(5):
-                started = time.perf_counter()
-                made = [models.model_for(each) for each in chats]
-                took.append((time.perf_counter() - started) / len(chats))
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
             made = [models.model_for(each) for each in chats]
@@ -258,12 +253,11 @@ def test_a_model_for_a_rollout_costs_a_few_kilobytes_and_microseconds() -> None:
             used = tracemalloc.get_traced_memory()[0] - before
             tracemalloc.stop()
             await connections.aclose()
-            return fresh / len(made), used / len(made), min(took)
+            return fresh / len(made), used / len(made)
 
-    fresh, used, seconds = asyncio.run(run())
+    fresh, used = asyncio.run(run())
     assert fresh < 8000
     assert used < 8000
-    assert seconds < 100e-6  # it takes a tenth of that; the machine may be busy
 
 
 TLS = """

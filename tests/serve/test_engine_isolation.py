@@ -130,7 +130,7 @@ def test_health_answers_while_others_misbehave_65(stage: Any) -> None:
                 slowest = max(slowest, time.monotonic() - began)
                 await server.start(controller.start_of(f"good{number}"))
                 await controller.until(2, f"good{number}")
-            assert slowest < 0.25, slowest
+            assert slowest < 1.0, slowest  # a tool holds its thread for three seconds
             await controller.until(2, "huge")
             assert controller.told("huge") == FAILED
             huge = [seen.body for seen in controller.acked if seen.rollout == "huge"]

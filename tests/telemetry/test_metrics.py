@@ -213,15 +213,3 @@ def test_p99_leaves_one_of_a_hundred_out() -> None:
     for number in range(200):
         lag.sample(number / 1000)
     assert lag.p99 == 0.197
-
-
-def test_a_rollout_costs_microseconds() -> None:
-    """15 µs is the target and 13 what we measure; ten times that fails, so that a slow machine does not."""
-    metrics, events = Metrics(agent_loop="x", tools=["add"]), played()
-    for event in events:
-        metrics(event)
-    began = time.perf_counter()
-    for _ in range(2000):
-        for event in events:
-            metrics(event)
-    assert (time.perf_counter() - began) / 2000 < 150e-6

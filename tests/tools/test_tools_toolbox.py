@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -28,14 +28,25 @@ def broken() -> str:
     raise ValueError("broken")
 
 
-def half_a_second() -> str:
-    time.sleep(0.5)
-    return "done"
+def four_threads() -> Callable[[], str]:
+    four = threading.Barrier(4, timeout=10)
+
+    def meets() -> str:
+        four.wait()  # raises when the others do not come
+        return "done"
+
+    return meets
 
 
-async def half_a_second_later() -> str:
-    await asyncio.sleep(0.5)
-    return "done"
+def four_tasks() -> Callable[[], Awaitable[str]]:
+    four = asyncio.Barrier(4)
+
+    async def meets() -> str:
+        async with asyncio.timeout(10):
+            await four.wait()
+        return "done"
+
+    return meets
 
 
 def box(*functions: Callable[..., Any], parallel: int = 8) -> Toolbox:
@@ -76,12 +87,9 @@ def test_no_tools_and_no_name() -> None:
     assert run(Toolbox({})) == []
 
 
-@pytest.mark.parametrize("function", [half_a_second, half_a_second_later])
-def test_four_slow_tools_take_the_time_of_one(function: Callable[..., Any]) -> None:
-    calls = [ToolCall(str(n), function.__name__, "") for n in range(4)]
-    started = time.perf_counter()
-    answers = run(box(function), *calls)
-    assert time.perf_counter() - started < 1.5
+@pytest.mark.parametrize("make", [four_threads, four_tasks])
+def test_four_slow_tools_run_at_the_same_time(make: Callable[[], Callable[..., Any]]) -> None:
+    answers = run(box(make()), *[ToolCall(str(n), "meets", "") for n in range(4)])
     assert [answer.message["content"] for answer in answers] == ["done"] * 4
 
 
