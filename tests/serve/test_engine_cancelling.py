@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,7 @@ def test_cancelled_while_it_runs_16(stage: Any, place: str) -> None:
                 )
             else:
                 await asyncio.sleep(0.1)
-            began = time.monotonic()
             assert await server.cancel(ids=["r", "nobody"]) == {"r": "cancelled_running", "nobody": "not_found"}
-            assert time.monotonic() - began < 1.0
             assert await server.status("r") == "cancelled"
             controller.chat = lambda seen: "4"
             assert (await server.start(controller.start_of("next"))).status == 202
@@ -227,9 +225,7 @@ def test_cancelled_while_it_is_graded(stage: Any, grader: str) -> None:
         async with stage.serving(f'[graders.g]\nkind = "python"\ncall = "./code.py:{grader}"\n') as server:
             await server.start(controller.start_of("r"))
             await controller.until(1)
-            began = time.monotonic()
             assert await server.cancel(prefix="r") == {"r": "cancelled_running"}
-            assert time.monotonic() - began < 1.0
             assert await server.status("r") == "cancelled"
             await server.quiet()
             assert controller.told("r") == [SAID]
@@ -270,9 +266,7 @@ def test_a_workflow_that_swallows_its_cancellation_15(stage: Any, agent: str) ->
         async with stage.serving(workflow=workflow, serve="max_concurrent = 1\nmax_queue = 0") as server:
             await server.start(controller.start_of("r"))
             await server.becomes("r", "running")
-            began = time.monotonic()
             assert await server.cancel(all=True) == {"r": "cancelled_running"}
-            assert time.monotonic() - began < 1.0
             assert await server.status("r") == "cancelled" and server.house.engine.load().running == 0
             assert (await server.start(controller.start_of("next"))).status == 202
             assert await server.house.drain(0.05) == 1
@@ -316,14 +310,12 @@ def test_all_of_very_many_are_cancelled_in_time(stage: Any) -> None:
                 assert {reply.status for reply in replies} == {202}
             await stage.until(lambda: len(controller.chats) == 500, 10)
             cancelling = asyncio.ensure_future(server.cancel(all=True))
-            slowest = 0.0
-            began = time.monotonic()
-            while not cancelling.done():
-                asked = time.monotonic()
-                assert (await server.ask("GET", "/health")).status == 200
-                slowest = max(slowest, time.monotonic() - asked)
+            running = [500]
+            while running[-1] or not cancelling.done():
+                await asyncio.sleep(0)
+                running.append(server.house.engine.load().running)
             found = await cancelling
-            assert time.monotonic() - began < 2.0 and slowest < 0.5, slowest
+            assert max(map(operator.sub, running, running[1:])) <= 100  # in one turn of the loop
             assert sorted(found.values()) == ["cancelled_queued"] * 1000 + ["cancelled_running"] * 500
             await server.quiet()
             assert len(controller.chats) == 500  # none of those that waited got the place of another
