@@ -20,7 +20,8 @@ from runner.serve.recovery import How
 from runner.serve.tally import Tally
 from runner.telemetry.event_log import EventLog
 from runner.telemetry.listeners import listening
-from runner.telemetry.tracing import Tracing, open_spans
+from runner.telemetry.open_spans import open_spans
+from runner.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
     from runner.telemetry.metrics import Metrics

@@ -1,16 +1,13 @@
-"""`open_spans`: tracing, when it is switched on; until then nothing of opentelemetry is imported."""
+"""`Tracing`: how rollouts are traced, and whether what that needs is installed. Imports nothing of opentelemetry."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from runner.records.failure import ConfigFailure
-
-if TYPE_CHECKING:
-    from runner.telemetry.spans import Spans
 
 Exporter = Literal["otlp", "jaeger", "zipkin", "console", "none"]
 
@@ -37,15 +34,6 @@ class Tracing:
     sample_rate: float = 1.0
     propagators: Sequence[str] = ("tracecontext", "b3")
     agent_loop: str = ""
-
-
-def open_spans(tracing: Tracing) -> Spans:
-    """What records spans. Raises ConfigFailure where opentelemetry is not installed, or a name is not known."""
-    check_installed(tracing)
-    from runner.telemetry.span_export import exporter_of, propagator_of
-    from runner.telemetry.spans import Spans
-
-    return Spans(tracing, exporter_of(tracing), propagator_of(tracing.propagators))
 
 
 def check_installed(tracing: Tracing) -> None:

@@ -30,9 +30,10 @@ from runner.records.event import (
 )
 from runner.records.failure import ConfigFailure, Failure
 from runner.records.message import ToolCall
+from runner.telemetry.open_spans import open_spans
 from runner.telemetry.span_export import propagator_of
 from runner.telemetry.spans import Spans
-from runner.telemetry.tracing import Tracing, open_spans
+from runner.telemetry.tracing import Tracing
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 TRACE = 0x0AF7651916CD43DD8448EB211C80319C
@@ -210,7 +211,8 @@ def test_without_opentelemetry_the_error_says_how_to_install_it() -> None:
     """A module search that finds none of it stands in for an environment without the extra."""
     code = (
         "import sys\n"
-        "from runner.telemetry.tracing import Tracing, open_spans\n"
+        "from runner.telemetry.open_spans import open_spans\n"
+        "from runner.telemetry.tracing import Tracing\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
         "sys.path[:] = [path for path in sys.path if 'site-packages' not in path]\n"
         "sys.path_importer_cache.clear()\n"
