@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from runner.build.site import Site
 from runner.config.builtins import FinishTool, SandboxedTool
 from runner.config.parser import ParserSection
 from runner.records.completion import ToolSpec
+from runner.records.quick import quick
 from runner.tools.mcp.names import wire_name
 from runner.workflows.calling import Calling, NativeCalling
 from runner.workflows.custom import prepare
@@ -21,7 +21,7 @@ from runner.workflows.workflow import AgentWorkflow
 _REACT = ParserSection.model_construct(format="react-text")
 
 
-@dataclass(frozen=True)
+@quick
 class InText:
     """A factory of workflows whose model is told of its tools in words: over the wire it is offered none."""
 

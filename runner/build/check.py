@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runner.build.dataset import build_dataset, check_columns, check_prompts
 from runner.build.parts import Parts, assemble
 from runner.build.site import Site
 from runner.config.load import Loaded
 from runner.records.completion import ToolSpec
+from runner.records.quick import quick
 from runner.workflows.loop.shape import Offers
 
 
-@dataclass(frozen=True)
+@quick
 class Checked:
     """What a check saw: how many tools and graders could be built, and the rows it read, or None.
 

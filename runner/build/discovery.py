@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from runner.build.importing import from_here
+from runner.records.quick import quick
 
 HOMES = ("runner", "osmosis_ai")
 """The packages whose nouns count."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Named:
     """What a module holds under `name`. `place` is `file.py:line` where it was written, empty where nobody knows."""
 
@@ -28,7 +29,7 @@ class Named:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Discovered:
     """The parts of an entrypoint. `config` and `grader_config` are instances that the module made."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runner.build.live import GraderPart
@@ -42,6 +41,7 @@ from runner.graders.grader import Grader, GraderContext, GraderMisfit
 from runner.graders.labels import Expect, require_label
 from runner.graders.worker import Workers
 from runner.records.failure import GraderError
+from runner.records.quick import quick
 from runner.templates.template import Template, TemplateError
 from runner.tools.mcp.names import wire_name
 
@@ -52,7 +52,7 @@ _OWN_GUARD = (ExactGrader, ContainsGrader, RegexGrader, ChoiceGrader, MathGrader
 grader's time."""
 
 
-@dataclass(frozen=True)
+@quick
 class _Bench:
     """What building one grader needs: the site, the grader's path, its deadline, and the shared workers."""
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from runner.build.alias import osmosis_alias
 from runner.diag.suggest import nearest
+from runner.records.quick import quick
 
 
 def from_here(path: Path) -> str:
@@ -31,7 +32,7 @@ def from_here(path: Path) -> str:
         return str(path)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Found:
     """What a reference named: the object, the file of its module if it has one, and what the import cost."""
 

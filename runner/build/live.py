@@ -11,6 +11,7 @@ from runner.models.model import Model
 from runner.records.completion import Caller, Completion, Sampling
 from runner.records.failure import JudgeUnavailable, ModelError
 from runner.records.message import Message
+from runner.records.quick import quick
 from runner.tools.tool import Ask
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from runner.sandboxes.pool import SandboxPool
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class GraderPart:
     """A grader of the plan. `required`: without its score there is no reward. `timeout` is in seconds or None."""
 
@@ -28,7 +29,7 @@ class GraderPart:
     timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ResourcePart:
     """A resource of the plan: a callable that gives a context manager, sync or async, and its keyword arguments."""
 
@@ -37,7 +38,7 @@ class ResourcePart:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Role:
     """A model and how it is sampled."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from runner.config.config import RolloutConfig
 from runner.config.mcp import McpSection
 from runner.records.completion import ToolSpec
 from runner.records.failure import ConfigFailure
+from runner.records.quick import quick
 from runner.tools.approval import ApprovedTool, Rule
 from runner.tools.mcp.endpoint import CommandEndpoint, Endpoint, UrlEndpoint
 from runner.tools.mcp.names import wire_name
@@ -31,7 +31,7 @@ _TIMEOUT = 60.0
 """Seconds of a call where neither the server's table nor `limits.tool_time` says any."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class McpPart:
     """A server of the plan. `wanted` are the globs of its own table, `chosen` those of `[workflow] tools`."""
 

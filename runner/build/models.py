@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,7 @@ from runner.diag.diagnostic import Path
 from runner.models.model import Model
 from runner.models.price import Price, known_price
 from runner.records.completion import Sampling
+from runner.records.quick import quick
 from runner.templates.template import Expression, Template
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ModelMaker: TypeAlias = Callable[[], Model]
 _RULE_NAMES = ("messages", "last", "row", "attempt", "turn", "luck")
 
 
-@dataclass(frozen=True)
+@quick
 class RolePart:
     """A model of the plan, not yet open, and how it is sampled."""
 

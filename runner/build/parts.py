@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner.build.graders import build_graders
@@ -17,6 +16,7 @@ from runner.build.tools import build_tools
 from runner.build.workflow import WorkflowMaker, build_workflow
 from runner.config.reference import Reference
 from runner.graders.worker import Workers
+from runner.records.quick import quick
 from runner.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runner.build.sandboxes import SandboxPart
 
 
-@dataclass(frozen=True)
+@quick
 class Parts:
     """What could be built. Whatever could not is a finding in the site's report, and missing here."""
 

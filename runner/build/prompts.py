@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from runner.build.site import Site
@@ -11,12 +10,13 @@ from runner.build.templates import compile_text
 from runner.datasets.dataset import DatasetError, Row
 from runner.datasets.prompt import label_of, messages_of, with_system
 from runner.records.message import Message
+from runner.records.quick import quick
 from runner.templates.template import Template
 
 _NAMES = ("row",)
 
 
-@dataclass(frozen=True)
+@quick
 class Prompts:
     """How a row becomes messages and a label; a template that is None leaves it to the row's own columns."""
 

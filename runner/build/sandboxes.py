@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from runner.build.site import Site
 from runner.build.templates import compile_key
 from runner.config.sandboxes import SandboxSection
 from runner.diag.diagnostic import Path as KeyPath
+from runner.records.quick import quick
 from runner.sandboxes.asked import Limits, Mount
 from runner.sandboxes.sandbox import SandboxMaker
 from runner.templates.template import Template, TemplateError
@@ -27,7 +27,7 @@ Source: TypeAlias = Callable[[Mapping[str, Any]], Path]
 _NAMES = {"rollout": ("row",), "run": ()}
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class SandboxPart:
     """A section of the plan: `make` gives its maker, which is started when the plan opens."""
 

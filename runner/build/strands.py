@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
@@ -14,13 +13,14 @@ from pydantic_core import PydanticCustomError
 from runner.build.site import Site
 from runner.config.reference import Reference
 from runner.diag.diagnostic import Path
+from runner.records.quick import quick
 from runner.strands.adapted import manager_from
 from runner.workflows.workflow import AgentWorkflow
 
 _KEYS = ("conversation_manager", "hooks")
 
 
-@dataclass(frozen=True)
+@quick
 class StrandsMaker:
     """Calling it gives the workflow of one rollout."""
 

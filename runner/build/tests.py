@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runner.build.models import ModelMaker, build_rules
 from runner.build.site import Site
 from runner.config.tests import RolloutTest
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True)
+@quick
 class ScriptedTest:
     """A test of a whole rollout; `make_model` gives its scripted model. `name` is its own, or its place from 1."""
 

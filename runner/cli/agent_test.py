@@ -5,7 +5,6 @@ Nothing is graded and nothing is journalled: what passes is a rollout that ended
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from runner.cli.baseline import write_json
 from runner.cli.console import Console, console
 from runner.cli.exit import CommandError, Exit
 from runner.cli.module import Module, model_settings, option_settings, row_settings
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ _ALL_ROWS = ("model_refused", "model_unavailable")
 """Kinds of failure that the next row would meet, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class AgentTest:
     """What the command line asked for."""
 

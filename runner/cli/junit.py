@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
+
+from runner.records.quick import quick
 
 _UNSPEAKABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, not even escaped."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Case:
     """One test. `failure` is why it did not pass, or empty; `place` is `file:line:column`, or empty."""
 
@@ -25,7 +26,7 @@ class Case:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Suite:
     """The tests of one part of the file."""
 

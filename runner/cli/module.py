@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ import click
 
 from runner.cli.exit import CommandError
 from runner.cli.options import DEFAULT
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from runner.config.layers import Override
@@ -38,7 +39,7 @@ mcp_option = click.option(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Module:
     """An agent named on the command line, and what stands around it. `defaults` are by dotted key."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -23,6 +22,7 @@ from runner.cli.module import (
     row_settings,
 )
 from runner.cli.options import file_options, locate
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from runner.batch.options import RunOptions
@@ -57,7 +57,7 @@ _KEYS = {
 """Options that are one key each."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Asked:
     """What the command line asked for."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from runner.cli.exit import CommandError
 from runner.cli.options import locate
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from runner.build.plan import Plan
@@ -70,7 +70,7 @@ def simulate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Request:
     """What the command line asked for."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from runner.config.graders import EXTRACTORS
 from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted
 from runner.diag.diagnostic import Fix, Path, Place
+from runner.records.quick import quick
 
 PATTERNS = (
     ("https?", "an address that begins with `http://` or `https://`", 'for example `"http://localhost:8000/v1"`'),
@@ -26,7 +26,7 @@ PATTERNS = (
 """Of a pattern that a value does not match: a telling part, what it wants, and an example."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Case:
     """One refusal: the path, the value there, and what the models said of it."""
 

@@ -10,7 +10,6 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
@@ -25,6 +24,7 @@ from runner.config.pages import tail
 from runner.config.quantity import Unit, duration_text, money_text, size_text
 from runner.config.reference import Location, Reference, SchemaText, Text
 from runner.config.section import Affects, Section, Tag
+from runner.records.quick import quick
 
 _NAMED = {str: "string", int: "whole number", float: "number", bool: "true or false", dict: "table"}
 _VALUES = {Reference: "reference", Location: "path", Text: "string or { file }", SchemaText: "table or { file }"}
@@ -56,7 +56,7 @@ _SPECIAL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Entry:
     """One key of the format. `key` is dotted, with NAME for a name of the user's and `[]` for array elements."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from runner.config.layers import Spot
 from runner.diag.diagnostic import Diagnostic, Place, Report, Severity, Source
+from runner.records.quick import quick
 
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*(?P<equals>=?)[ \t]*")
 _BLANK = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?=\n|\Z)")
@@ -27,7 +27,7 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _VARIABLE = re.compile(r"\\.|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Entry:
     """One variable of a `.env` file: its value with quotes and escapes undone, and where name and value stand."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import PydanticUndefined
@@ -16,9 +15,10 @@ from runner.config.reference import Text
 from runner.config.section import Section
 from runner.diag.diagnostic import Path, Place
 from runner.diag.suggest import nearest
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Layer:
     """One layer's value of a key, as TOML. `place` is None for a default."""
 
@@ -27,7 +27,7 @@ class Layer:
     place: Place | None
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Explanation:
     """What is known of a key. `known` is false for a key the format does not have; then `near` has like names.
 

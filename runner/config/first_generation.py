@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from runner.config.layers import Override
@@ -16,6 +15,7 @@ from runner.config.quantity import duration_text, parse_duration, size_text
 from runner.config.variables import Variable
 from runner.diag.diagnostic import Diagnostic, Place, Report
 from runner.diag.suggest import nearest
+from runner.records.quick import quick
 
 Reader = Callable[[str], Any]
 
@@ -24,7 +24,7 @@ class _Unfit(ValueError):
     """A value that cannot be; says what it must be."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Setting:
     """What a variable of the SDK sets here: the keys of `[serve]`, and how its value is read."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Discriminator
@@ -14,6 +13,7 @@ from runner.config.builtins import BUILTINS
 from runner.config.graders import KINDS, AnswerGrader, GraderSection
 from runner.config.section import Section
 from runner.config.tools import CallTool, ToolSection
+from runner.records.quick import quick
 
 CALL = "call"
 """What a tool that is not built in is told apart by."""
@@ -37,7 +37,7 @@ Tool = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Kinds:
     """The tables that may stand behind the names of one section.
 

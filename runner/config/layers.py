@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
 from runner.diag.diagnostic import Path, Place, Source
+from runner.records.quick import quick
 
 ENVIRONMENT_PREFIX = "OSMOSIS_RUN__"
 SECRET_WORDS = ("key", "token", "secret", "password")
@@ -28,7 +28,7 @@ class Placed(Protocol):
     def value_place(self, path: Path) -> Place | None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Spot:
     """The places of a setting that has one key and one value, whatever the path it sets: a variable."""
 
@@ -42,7 +42,7 @@ class Spot:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Override:
     """One key set from outside the file.
 
@@ -70,7 +70,7 @@ class Override:
         return cls(key, Source("command line", shown, "command line"), None, value)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Words:
     """The places of an override: its key and its value within the words it was given in."""
 
@@ -91,7 +91,7 @@ class Words:
         return Place(self.source, start, start + len(word))
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Setting:
     """One layer's value of one leaf. `path` is where it stands in `placed`; its paths are relative to `folder`."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from runner.config.section import Section
+from runner.records.quick import quick
 
 ProfileTable = dict[str, dict[str, Any]]
 """`[profiles.NAME]`: keys of the file, dotted or as nested tables, that `--profile NAME` sets."""
@@ -24,7 +24,7 @@ class MatrixSection(Section):
     """The most combinations; more is an error, because it is usually a slip. Default 64."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Choice:
     """One value of one axis: `key` as the file writes it, `index` its place in the axis."""
 
@@ -33,7 +33,7 @@ class Choice:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Cell:
     """One combination. `name` is stable and fit for a folder's name once slashes are replaced."""
 

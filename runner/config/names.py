@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from runner.config.config import RolloutConfig
@@ -12,6 +11,7 @@ from runner.config.kinds import ALL
 from runner.config.layers import Origins
 from runner.diag.diagnostic import Diagnostic, Fix, Path
 from runner.diag.suggest import alternatives, nearest
+from runner.records.quick import quick
 
 OBSOLETE: dict[tuple[str, str], str] = {
     ("*", "max_turns"): "limits.turns",
@@ -123,7 +123,7 @@ OBSOLETE: dict[tuple[str, str], str] = {
 _NAMED = ("tools", "graders", "roles", "resources", "sandboxes", "mcp")
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Unknown:
     """A finding about a key that does not exist, and the key of the same table that was meant, if any."""
 

@@ -6,11 +6,12 @@ A bare number is refused, because nobody can tell what it counts; the message sh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
+
+from runner.records.quick import quick
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -31,7 +32,7 @@ _BYTES = {
 SIZE_PATTERN = rf"^{_NUMBER} ?(?:{'|'.join(_BYTES)})$"
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Unit:
     """Marks a field as a quantity: "duration", "money" or "size"."""
 

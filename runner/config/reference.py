@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from runner.records.quick import quick
 
 REFERENCE_PATTERN = (
     r"^(?:(?![^:]*\.py:)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\.{1,2}/[^:]+\.py):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$"
@@ -35,7 +37,7 @@ def _file_of(value: Any) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Reference:
     """Code by name: `"package.module:name"`, or `"./file.py:name"` relative to the file that says it.
 
@@ -92,7 +94,7 @@ class Reference:
         return {"type": "string", "pattern": REFERENCE_PATTERN, "examples": examples}
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Location:
     """A path as written, relative to the file that says it. `path` is absolute."""
 
@@ -128,7 +130,7 @@ class Location:
         return {"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"}
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Text:
     """A text in the file, or in a file beside it: `"…"` or `{ file = "…" }`.
 
@@ -168,7 +170,7 @@ class Text:
         return {"anyOf": [{"type": "string"}, FILE_SCHEMA]}
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class SchemaText:
     """A JSON Schema: a table in the file, or `{ file = "…" }` naming a JSON file beside it."""
 

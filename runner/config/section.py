@@ -5,16 +5,17 @@ Strict means strict: no coercion, no unknown key, no NaN. A key's tag is its own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from runner.records.quick import quick
+
 Affects: TypeAlias = Literal["result", "grade", "operation"]
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Tag:
     """What changing a key costs: "result" plays rollouts again, "grade" grades them again, "operation" neither."""
 

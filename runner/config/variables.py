@@ -6,19 +6,19 @@ What a variable of the first generation sets, `first_generation` knows; of `.env
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
 from runner.config.fields import keys_of
 from runner.config.layers import ENVIRONMENT_PREFIX, Override, Spot, looks_secret
 from runner.diag.diagnostic import Place, Source
+from runner.records.quick import quick
 
 OURS = ("OSMOSIS_", "_OSMOSIS_")
 """What the names of variables that may mean a setting begin with, in upper case."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Variable:
     """One variable, where it was set, and the folder that a relative path in it starts from."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.config.cures import PATTERNS, Case, better_reference, cure, describe_value, is_plain, table_help, word_fix
@@ -18,6 +17,7 @@ from runner.config.layers import Origins, looks_secret
 from runner.config.names import dotted, unknown_key
 from runner.diag.diagnostic import Diagnostic, Fix, Path
 from runner.diag.suggest import alternatives, nearest
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -44,7 +44,7 @@ _BOUNDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Problem:
     """One refusal of the models: its path in the file, the subtree it spoils, and the finding."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from runner.graders.grader import GraderMisfit
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Criterion:
     """`text` is what the judge decides, on a scale by `type`.
 
@@ -56,7 +56,7 @@ class Criterion:
         return (said - low) / (high - low)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Opinion:
     """What one vote said on one criterion, that scaled to 0...1, and why."""
 

@@ -17,6 +17,7 @@ from runner.graders.number import parse_number
 from runner.graders.number_in import first_number, last_number
 from runner.graders.patterns import LONG, Pattern, Take
 from runner.graders.worker import Workers
+from runner.records.quick import quick
 
 
 class Extraction(Protocol):
@@ -58,7 +59,7 @@ class Regex:
         return f"the pattern {self.pattern}"
 
 
-@dataclass(frozen=True)
+@quick
 class After:
     """The rest of the line after the last `marker`; the next line that is not blank, when that rest is.
 
@@ -80,7 +81,7 @@ class After:
         return f"the marker {self.marker!r}"
 
 
-@dataclass(frozen=True)
+@quick
 class Tag:
     """What stands in the last complete `<name>...</name>`; case of the tag does not matter."""
 
@@ -101,7 +102,7 @@ class Tag:
         return f"the tag <{self.name}>"
 
 
-@dataclass(frozen=True)
+@quick
 class Boxed:
     """What stands in the last complete `\\boxed{...}` or `\\fbox{...}`."""
 
@@ -114,7 +115,7 @@ class Boxed:
         return "\\boxed{...}"
 
 
-@dataclass(frozen=True)
+@quick
 class JsonPath:
     """A value of the JSON in the output, by its `path`: `a.b.0`. Text as it is, anything else as JSON."""
 
@@ -133,7 +134,7 @@ class JsonPath:
         return f"{self.path} in JSON"
 
 
-@dataclass(frozen=True)
+@quick
 class LastLine:
     """The last line that is not blank."""
 
@@ -145,7 +146,7 @@ class LastLine:
         return "a last line"
 
 
-@dataclass(frozen=True)
+@quick
 class Number:
     """The last number in the text, with its sign, currency and percent sign."""
 
@@ -158,7 +159,7 @@ class Number:
         return "a number"
 
 
-@dataclass(frozen=True)
+@quick
 class MathAnswer:
     """Where mathematicians and models put answers: the last box, what follows `####`, all of it when it is a number,
     else the last line when it is short and holds no prose, else the last number."""

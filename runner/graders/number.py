@@ -7,11 +7,12 @@ long or too large is simply not a number. `latex.py` takes the typesetting off f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from runner.graders.latex import plain
 from runner.graders.units import Unit, compatible, read_unit
+from runner.records.quick import quick
 
 MAX_TEXT = 1_000
 """Longer texts are not numbers."""
@@ -22,7 +23,7 @@ ROUNDING = Fraction(1, 10**6)
 """A relative difference that only the rounding of a printed number makes."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Number:
     """A number exactly as written: `50%` is the value 50 with `percent` set."""
 

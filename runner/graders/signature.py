@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from runner.graders.grader import GraderContext, GraderMisfit
+from runner.records.quick import quick
 
 Kind: TypeAlias = Literal["solution", "messages", "ctx"]
 
@@ -22,7 +23,7 @@ _GIVEN: Mapping[Kind, frozenset[str]] = {
 _CONTEXT_NAMES = ("ctx", "context")
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Call:
     """A function, its kind, which of the given values it takes, and the keyword arguments of the file."""
 

@@ -12,12 +12,13 @@ from runner.graders.grader import Grader, GraderContext, GraderMisfit, Score
 from runner.graders.labels import require_label
 from runner.graders.number import parse_number
 from runner.records.message import ToolCall, tool_calls_of
+from runner.records.quick import quick
 
 _SHOWN = 60
 """Characters of an argument that a reason shows."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class ExpectedCall:
     """A call of `tool` whose arguments include `args`, compared deeply; numbers by value.
 

@@ -6,7 +6,8 @@ There is no conversion: `5 km` is not `5000 m`. A row that wants conversion want
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from runner.records.quick import quick
 
 _SAME = {
     "usd": "$ us$ usd dollar dollars buck bucks",
@@ -58,7 +59,7 @@ _GREEK = re.compile(r"[\u0370-\u03ff]")
 _MAX_WORDS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Unit:
     """A unit: its canonical `name`, whether it is one we know, and whether it must be on both sides to count.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runner.records.completion import Usage
+from runner.records.quick import quick
 
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Price:
     """USD per million tokens. `cached` is for input tokens the endpoint had cached; without it they cost `input`."""
 

@@ -7,9 +7,9 @@ is not surely plain is left to Jinja2, so that the two can never differ; a test 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from runner.records.quick import quick
 from runner.templates.problem import Path
 
 _REFERENCE = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*) *\}\}")
@@ -21,7 +21,7 @@ _RESERVED = frozenset({
 """First words that mean something to Jinja2: its own names, which are no reference to one of ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Variable:
     """One reference: its path (`("row", "user_prompt")`) and the range of characters that says it.
 

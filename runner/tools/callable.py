@@ -11,12 +11,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from runner.records.completion import ToolSpec
 from runner.records.failure import RolloutError
+from runner.records.quick import quick
 from runner.tools.fault import faulted
 from runner.tools.injection import Injector
 from runner.tools.output import DEFAULT_MAX_OUTPUT, Unsayable, cap, say, sendable
@@ -45,7 +46,7 @@ _LATE = 0.1
 _LONGEST_WAIT = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Retry:
     """Call again after an exception whose class, or a base of it, `on` names: `"TimeoutError"`, `"httpx.ReadError"`.
 
@@ -68,7 +69,7 @@ class Retry:
         return float(min(_LONGEST_WAIT, self.backoff * 2 ** (tries - 1)))
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class _Ended:
     """How one try ended: with a value or with an error."""
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from runner.records.quick import quick
 
 _GOOGLE = re.compile(
     r"^(?:args|arguments|parameters|params|keyword args|keyword arguments|other parameters):\s*$", re.I
@@ -21,7 +23,7 @@ _REST_ITEM = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^
 _REST_FIELD = re.compile(r"^:\w+.*:")
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Docstring:
     """`summary` is the first paragraph on one line; `parameters` the description of each parameter, on one line."""
 

@@ -6,10 +6,10 @@ A clash of types is reported only when no value could satisfy both sides: a wron
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
+from runner.records.quick import quick
 from runner.tools.parameters import UNKNOWN, Parameter, SignatureError, parameters
 from runner.tools.schema import types_of, values_of
 
@@ -23,7 +23,7 @@ MisfitKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Misfit:
     """One disagreement about `parameter`. `path_in_schema` leads to the key to point at, `()` to the schema itself.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
+from runner.records.quick import quick
 from runner.tools.portable import portable
 
 Kind: TypeAlias = Literal["named", "positional", "args", "kwargs"]
@@ -38,7 +38,7 @@ class SignatureError(Exception):
         self.parameter = parameter
 
 
-@dataclass(frozen=True)
+@quick
 class Parameter:
     """One parameter. `hint` and `default` are `UNKNOWN` if there is none; `trouble` says why a hint has no meaning."""
 

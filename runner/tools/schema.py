@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -20,7 +21,7 @@ _DEEPEST = 20
 """How far references are followed: a schema may refer to itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class SchemaFault:
     """What is wrong with a schema, and the path to it. `near` is the word that was probably meant, or empty."""
 

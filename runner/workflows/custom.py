@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from runner.diag.refused import refused
+from runner.records.quick import quick
 from runner.workflows.ambient import REHEARSAL, RolloutContext
 from runner.workflows.configs import places
 from runner.workflows.typed import WorkflowMisfit, config_type_of, config_type_of_parameter, takes_context
@@ -43,7 +44,7 @@ class ConfigMisfit(Exception):
         self.errors = errors
 
 
-@dataclass(frozen=True)
+@quick
 class PreparedWorkflow:
     """Calling it gives the workflow of one rollout, whose `config` is its own deep copy."""
 

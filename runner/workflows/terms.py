@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from runner.records.completion import Sampling
 from runner.records.limits import Limits
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Terms:
     """How a rollout samples and what it may use, overrides of its controller included.
 

@@ -6,7 +6,6 @@ The findings are this command's data, so they go to stdout in every format; that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from runner.cli.console import console
 from runner.cli.exit import CommandError, Exit
 from runner.cli.module import Module, module_option, refuse_both
 from runner.cli.options import DEFAULT, inspect, locate, profile_option, set_option
+from runner.records.quick import quick
 
 if TYPE_CHECKING:
     from runner.build.check import Checked
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runner.diag.diagnostic import Report
 
 
-@dataclass(frozen=True)
+@quick
 class Wanted:
     """How to check a file."""
 
@@ -50,7 +50,7 @@ class Wanted:
         return Finding(file, loaded, check_build(loaded, imports=self.imports, read_rows=bool(options)))
 
 
-@dataclass(frozen=True)
+@quick
 class Finding:
     """A file and all that is known of it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from runner.batch.figures import many
@@ -16,11 +16,12 @@ from runner.records.event import Event, Logged
 from runner.records.failure import Failure
 from runner.records.limits import LIMIT_REASONS
 from runner.records.message import Message
+from runner.records.quick import quick
 from runner.runtime.stepping import Request
 from runner.tools.toolbox import Answer
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Leave:
     """Why a rollout is left: to another row (`goal`, as typed), for good, or by Ctrl-C."""
 

@@ -12,16 +12,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 from runner.cli.console import Console
 from runner.records.message import Message, text_of
+from runner.records.quick import quick
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Typed:
     """A command: its first letter, and what stands behind it. An empty line is the key `n`."""
 

@@ -7,17 +7,18 @@ a call is a `Fault`, which goes back to the model; it is never taken for an answ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from runner.records.completion import ToolSpec
 from runner.records.message import ToolCall
+from runner.records.quick import quick
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class WrittenCall:
     """A call as a text wrote it. `arguments` are JSON values; `positional` those that were given without a name.
 
@@ -30,7 +31,7 @@ class WrittenCall:
     source: Mapping[str, str] = field(default_factory=lambda: _NOTHING, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Fault:
     """Something that was meant as a call and is none. `problem` is a sentence to the model; `text` what it wrote."""
 
@@ -39,7 +40,7 @@ class Fault:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Parsed:
     """An answer of the model, read.
 
