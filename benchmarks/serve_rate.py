@@ -2,8 +2,9 @@
 
 End to end is a start over HTTP, its durable acceptance, two chat calls, one tool call, a grader, the stored verdict and
 every callback acknowledged. 256 are in flight from start to verdict. Chat is not streamed, as it is not in eval; one
-line shows what streaming adds. Eval and serve take turns; the median ratio of each dialect is the figure. Where other
-work shares the core, the ratio of processor time per rollout is the steadier one: eval's over serve's, all threads.
+line shows what streaming adds. Every run of serve stands between two of eval and is compared with the mean of both; the
+median ratio of each dialect is the figure. Where other work shares the core, the ratio of processor time per rollout is
+the steadier one: eval's over serve's, all threads.
 How late the event loop was is looked at ten times a second; all looks of a dialect are ranked together.
 """
 
@@ -25,28 +26,28 @@ from workload import write_workload
 ROLLOUTS = 6000
 WARM = 500
 IN_FLIGHT = 256
-PAIRS = 5
+RUNS = 5
 WANTED = 0.7
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dialects", nargs="*", metavar="DIALECT", help=f"of {', '.join(DIALECTS)}; default: all")
-    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each dialect")
     options = parser.parse_args()
     pin(SERVER_CORE)
     gc.disable()  # pauses of the load's own would count as the server's
-    dialects = options.dialects or DIALECTS
+    dialects = options.dialects or list(DIALECTS)
     evals: list[tuple[float, float]] = []
     runs: dict[str, list[dict[str, float]]] = {dialect: [] for dialect in dialects}
     late: dict[str, Counter[float]] = {dialect: Counter() for dialect in dialects}
-    for _ in range(options.pairs):
-        rate, cpu = _eval()
-        evals.append((rate, cpu))
-        for dialect in dialects:
-            run, looks = _serve(dialect)
-            late[dialect].update(looks)
-            runs[dialect].append({**run, "of rate": run["rate"] / rate, "of cpu": cpu / run["cpu"]})
+    evals.append(_eval())
+    for dialect in dialects * options.runs:
+        run, looks = _serve(dialect)
+        late[dialect].update(looks)
+        evals.append(_eval())
+        rate, cpu = (sum(both) / 2 for both in zip(*evals[-2:], strict=True))
+        runs[dialect].append({**run, "of rate": run["rate"] / rate, "of cpu": cpu / run["cpu"]})
     figures: dict[str, object] = {
         "eval rollouts/s": round(statistics.median(rate for rate, _ in evals)),
         "eval CPU us/rollout": round(statistics.median(cpu for _, cpu in evals) * 1e6),
