@@ -111,10 +111,12 @@ HAS_QUERY = "has a query, and a path must be put after it"
 def read_url(url: str) -> tuple[tuple[str, str, str, str], bool] | str:
     """Scheme, host, port and path of a URL, and whether it has a query; or what is wrong with it."""
     end = url.find("/", len("https://"))
-    if end > 0 and _PLAIN_PATH.fullmatch(url, end) is not None:
+    if end < 0:
+        end = len(url)
+    if end == len(url) or _PLAIN_PATH.fullmatch(url, end) is not None:
         origin = _origin(url[:end])
         if isinstance(origin, tuple):
-            return (*origin, url[end:]), False
+            return (*origin, url[end:] or "/"), False
     return _read_any(url)
 
 

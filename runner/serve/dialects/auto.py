@@ -76,7 +76,12 @@ def generation(body: Any) -> int | None:
         return 3
     if not is_segment(named):
         return 2
-    return 3 if any(_may_hold(url := body.get(key), named) and named in _segments(url) for key in _URLS) else None
+    for key in _URLS:
+        url = body.get(key)
+        # Few URLs are worth while to take apart.
+        if isinstance(url, str) and (named in url or "%" in url) and named in _segments(url):
+            return 3
+    return None
 
 
 def _always(dialect: Dialect, body: Mapping[str, Any]) -> Dialect:
@@ -87,15 +92,8 @@ def _told_by_body(second: Dialect, third: Dialect, either: Dialect, body: Mappin
     return {2: second, 3: third, None: either}[generation(body)]
 
 
-def _may_hold(url: Any, named: str) -> bool:
-    """Whether it is worth while to take a URL apart for a segment."""
-    return isinstance(url, str) and (named in url or "%" in url)
-
-
-def _segments(url: Any) -> list[str]:
+def _segments(url: str) -> list[str]:
     """The parts of a URL's path, percent-decoded; none of what is no URL."""
-    if not isinstance(url, str):
-        return []
     try:
         return [unquote(each) for each in urlsplit(url).path.split("/")]
     except ValueError:

@@ -70,12 +70,16 @@ class Either(SingleSample):
     def _grade(self, start: Start, outcome: Outcome, verdict: Told, parts: Parts) -> bytes:
         """The sample is told in both shapes and is most of the body: it is written once."""
         sample = strict(sample_body(parts, start.label, verdict) if verdict.listed else None)
-        before = strict({"status": verdict.status, "rollout_id": start.wire_id})[:-1]
-        after = strict({"err_message": verdict.message, "err_category": verdict.category})[1:]
+        rest = {
+            "status": verdict.status,
+            "rollout_id": start.wire_id,
+            "err_message": verdict.message,
+            "err_category": verdict.category,
+        }
         # A sample that never chatted is unknown to controllers of the second generation, and left out for them.
         listed = verdict.listed and outcome.sample.calls
         named = _named(sample_name(start, outcome), sample) if listed else b""
-        return b'%b,"sample":%b,"samples":{%b},%b' % (before, sample, named, after)
+        return b'%b,"sample":%b,"samples":{%b}}' % (strict(rest)[:-1], sample, named)
 
 
 def _named(name: str, sample: bytes) -> bytes:
