@@ -188,15 +188,15 @@ async def run_worker(
 
 
 def _collect_in_small_steps() -> None:
-    """Have the garbage collector stop the loop for some 30 ms at most, however many rollouts begin to wait.
+    """Have the garbage collector stop the loop for some 50 ms at most, however many rollouts begin to wait.
 
     The command line's thresholds are a batch's: with ten thousand rollouts waiting, one of its collections of the
     middle generation takes a second (`benchmarks/serve_accepts.py`). A pause grows with what was made since the last
-    but one collection, hence the 0: every second one is of the middle generation. Much less than 30,000 would have
+    but one collection, hence the 0: every second one is of the middle generation. With less than 50,000 there are
     collections, which find nothing, while a few hundred rollouts come and go.
     """
     gc.freeze()
-    gc.set_threshold(30_000, 0, 2500)
+    gc.set_threshold(50_000, 0, 1500)
 
 
 async def _serve(house: House, config: Config, serving: Serving, asked: asyncio.Event) -> int:
