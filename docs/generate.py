@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from runner.cli.main import PROG, SECTIONS, Table
+from runner.cli.table import PROG, SECTIONS, Table
 from runner.config.document import markdown
 from runner.diag.codes import CODES
 

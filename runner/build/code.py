@@ -9,9 +9,9 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from sysconfig import get_paths
 from typing import Any
 
+from runner.build.sources import is_users
 from runner.config.config import RolloutConfig
 
 
@@ -22,7 +22,7 @@ def code_facts(code: Mapping[str, Path], folder: Path) -> dict[str, dict[str, An
     """
     facts: dict[str, dict[str, Any]] = {"result": {}, "grade": {}}
     for key, file in sorted(code.items()):
-        if not _is_users(file):
+        if not is_users(file):
             continue
         part = "grade" if key.startswith("graders.") else "result"
         facts[part][f"{key} ({os.path.relpath(file, folder)})"] = _digest(file)
@@ -44,12 +44,6 @@ def recording_facts(config: RolloutConfig) -> dict[str, dict[str, Any]]:
             part = "result" if key == "model" else "grade"
             facts[part][f"{key}.recording ({os.path.relpath(file, config.folder)})"] = _digest(file)
     return facts
-
-
-def _is_users(file: Path) -> bool:
-    return not any(part in ("site-packages", "dist-packages") for part in file.parts) and not any(
-        file.is_relative_to(folder) for folder in (get_paths()["stdlib"], get_paths()["platstdlib"])
-    )
 
 
 def _digest(file: Path) -> str:

@@ -1,8 +1,4 @@
-"""`"package.module:name"` or `"./file.py:name"` to an object, or the reason why not.
-
-User code is found last: the project's folder is appended to `sys.path`, never put first, so that a user's file cannot
-shadow a library (and ours, which is called `runner`, cannot be shadowed by theirs).
-"""
+"""`"package.module:name"` or `"./file.py:name"` to an object, or the reason why not."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from runner.build.alias import osmosis_alias
+from runner.build.sources import AsItStands, reach
 from runner.diag.suggest import nearest
 from runner.records.quick import quick
 
@@ -137,10 +134,10 @@ def _load_file(text: str, folder: Path) -> ModuleType:
     name = f"_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=AsItStands(name, str(path)))
     if spec is None or spec.loader is None:
         raise ReferenceProblem("import-failed", f"`{text}` is no Python file", start=0, length=len(text))
-    _reach(path.parent)
+    reach(path.parent)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -152,15 +149,9 @@ def _load_file(text: str, folder: Path) -> ModuleType:
 
 
 def _load_module(text: str, folder: Path) -> ModuleType:
-    _reach(folder)
+    reach(folder)
     importlib.invalidate_caches()
     return importlib.import_module(text)
-
-
-def _reach(folder: Path) -> None:
-    text = str(folder)
-    if text not in sys.path:
-        sys.path.append(text)
 
 
 def _not_found(text: str, folder: Path, error: ModuleNotFoundError) -> ReferenceProblem:

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from runner.cli.interrupt import interrupted_by_cancelling
+
 T = TypeVar("T")
 
 _PATIENCE = 1.0
@@ -18,17 +20,23 @@ _PATIENCE = 1.0
 def run_async(
     main: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 ) -> T:
-    """The result of `main`, on an event loop of its own. Raises what it raises."""
+    """The result of `main`, on an event loop of its own. Raises what it raises.
+
+    Ctrl-C cancels `main`, which may clean up for as long as it needs, and is raised when it has ended; a second one
+    ends the process.
+    """
     loop = new_loop()
-    try:
-        asyncio.set_event_loop(loop)
-        return loop.run_until_complete(main)
-    finally:
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(main)
+    with interrupted_by_cancelling(task):
         try:
-            _clear(loop)
+            return loop.run_until_complete(task)
         finally:
-            asyncio.set_event_loop(None)
-            loop.close()
+            try:
+                _clear(loop)
+            finally:
+                asyncio.set_event_loop(None)
+                loop.close()
 
 
 def _clear(loop: asyncio.AbstractEventLoop) -> None:

@@ -29,7 +29,7 @@ from runner.agentic import (
 )
 from runner.agentic.steps import log_probs_of
 from runner.agentic.told import contents_of
-from runner.cli.main import cli
+from runner.cli.table import cli
 from runner.records.completion import Completion, Usage
 from runner.records.message import ToolCall
 

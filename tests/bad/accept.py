@@ -43,7 +43,7 @@ def environment(name: str) -> dict[str, str]:
 
 def validate(name: str, form: str = "text") -> tuple[int, str]:
     """The exit code and standard output of one case, in this process. Puts back what user code could have changed."""
-    from runner.cli.main import run
+    from runner.cli.table import run
 
     before = (dict(os.environ), list(sys.path), Path.cwd(), set(sys.modules))
     said, talk = io.StringIO(), io.StringIO()

@@ -119,7 +119,7 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Messages)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 url = f"http://127.0.0.1:{server.server_port}"
 
-from runner.cli.main import run
+from runner.cli.table import run
 from runner.models.litellm import load
 
 load()

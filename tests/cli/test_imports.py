@@ -16,7 +16,7 @@ HEAVY = {"litellm", "openai", "httpx", "aiohttp", "pyarrow", "sympy", "math_veri
 
 SPY = """
 import sys
-from runner.cli.main import run
+from runner.cli.table import run
 code = run(sys.argv[1:])
 tops = sorted({name.partition(".")[0] for name in sys.modules})
 ours = sorted(name for name in sys.modules if name.startswith("runner."))
@@ -37,7 +37,7 @@ def test_help_imports_nothing_but_click() -> None:
     forbidden = {*HEAVY, "pydantic", "asyncio", "tomllib", "jinja2", "jsonschema", "json", "typing_extensions"}
     assert not names & forbidden
     ours = {name for name in names if name.startswith("runner.")}
-    assert ours == {"runner.cli", "runner.cli.main", "runner.cli.console", "runner.cli.exit"}
+    assert ours == {"runner.cli", "runner.cli.table", "runner.cli.console", "runner.cli.exit", "runner.cli.interrupt"}
 
 
 def test_the_help_of_a_command_imports_no_floor_below() -> None:

@@ -16,7 +16,7 @@ import pytest
 from runner.cli.console import Console
 from runner.cli.exit import CommandError, Exit
 from runner.cli.failures import tell
-from runner.cli.main import ADVICE, COMMANDS, cli, run
+from runner.cli.table import ADVICE, COMMANDS, cli, run
 from runner.datasets.dataset import DatasetError
 from runner.diag.diagnostic import ConfigError, Diagnostic, Report
 from runner.records.failure import ModelUnavailable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from typing import Any
@@ -121,6 +122,33 @@ def test_a_mended_grader_grades_again_without_playing(graded: Any) -> None:
     assert all(after[key]["messages"] == before[key]["messages"] for key in before)
 
 
+@pytest.mark.parametrize(
+    "call", ["./graders.py:grade", "graders:grade", "package.graders:grade", "./by_helper.py:grade"]
+)
+def test_of_two_saves_within_a_second_the_later_one_grades(graded: Any, call: str) -> None:
+    """Python alone would take what it compiled from the first for current: same second, same size."""
+    (graded.folder / "package").mkdir()
+    source = "def grade(solution_str, ground_truth, extra_info):\n    return {}\n"
+    graders = ("graders.py", "package/graders.py")
+    graded.write("by_helper.py", "from graders import grade\n")
+    graded.write("rows.jsonl", '{"how": "fine"}\n')
+    graded.write("workflow.toml", WORKFLOW.partition("[graders.thread]")[0] + f'''
+[graders.only]
+kind = "python"
+call = "{call}"
+[dataset]
+path = "rows.jsonl"
+id   = "how"
+''')  # fmt: skip
+    for value in (0.25, 0.75):
+        for name in graders:
+            graded.write(name, source.format(value))
+            os.utime(graded.folder / name, (1_700_000_000, 1_700_000_000))
+        graded.run("eval", "-q")
+        graded.run("regrade", "runs/it", "--all")
+        assert [line["reward"] for line in graded.last().values()] == [value]
+
+
 def test_retry_failed_grades_the_ungraded_again(graded: Any) -> None:
     graded.run("eval", "-q")
     done = graded.run("eval", "--retry-failed")
@@ -146,6 +174,57 @@ def test_a_regrade_that_is_stopped_is_finished_by_the_next_one(graded: Any, unti
     assert {line["reward"] for line in graded.last().values()} == {0.75}
     assert graded.summary()["reward"]["n"] == 40
     assert all(graded.last()[key]["messages"] == before[key]["messages"] for key in before)
+
+
+def test_ctrl_c_at_any_moment_of_a_regrade(graded: Any) -> None:
+    """Wherever it hits the command, the event loop or the journal: one word, and the next regrade goes on."""
+    graded.write("rows.jsonl", "".join(json.dumps({"how": f"fine {n}"}) + "\n" for n in range(200)))
+    graded.run("eval", "-q")
+    before = graded.last()
+    for step in range(12):
+        graded.write("graders.py", GRADERS.replace("return 1.0", f"return 0.{step + 10}"))
+        process = graded.start("regrade", "runs/it", "--set", "eval.concurrency=8")
+        time.sleep(0.3 + 0.05 * step)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+        assert (process.returncode == 130 and err == "interrupted\n") or process.returncode == 0, (step, err)
+        assert "Traceback" not in err, (step, err)
+    graded.run("regrade", "runs/it")
+    assert graded.last().keys() == before.keys()
+    assert {line["reward"] for line in graded.last().values()} == {0.21}
+
+
+REFUSES = """\
+import asyncio, sys
+
+async def loop(solution_str, ground_truth, extra_info):
+    print("grading", file=sys.stderr, flush=True)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(60)
+
+async def thread(solution_str, ground_truth, extra_info):
+    return 1.0
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_while_a_grader_refuses_to_end(graded: Any, times: int) -> None:
+    """It gets a moment to clean up, and no more; a second Ctrl-C gives it none."""
+    graded.write("rows.jsonl", '{"how": "fine"}\n')
+    graded.run("eval", "-q")
+    graded.write("graders.py", REFUSES)
+    graded.write("workflow.toml", WORKFLOW.replace("500ms", "60s"))
+    process = graded.start("regrade", "runs/it")
+    assert process.stderr.readline() == "grading\n"
+    process.send_signal(signal.SIGINT)
+    if times == 2:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert len(graded.last()) == 1
 
 
 def test_an_optional_grader_that_breaks_does_not_cost_the_reward(graded: Any) -> None:

@@ -48,7 +48,7 @@ def test_a_check_imports_no_more_than_it_needs() -> None:
     """A plain template needs no Jinja2, a plain schema no JSON Schema library, and nobody is called."""
     code = (
         "import sys\n"
-        "from runner.cli.main import run\n"
+        "from runner.cli.table import run\n"
         "assert run(['validate']) == 0\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
     )

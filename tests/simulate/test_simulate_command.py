@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from runner.build.plan import build
-from runner.cli.main import run as main
+from runner.cli.table import run as main
 from runner.config.load import load
 from runner.simulate.answers import Fixed
 from runner.simulate.client import SYSTEM

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from runner.cli.console import Console
+from runner.cli.interrupt import raising_interrupts
 from runner.records.message import Message, text_of
 from runner.records.quick import quick
 
@@ -56,7 +57,8 @@ class Keys:
         sys.stderr.write(prompt)
         sys.stderr.flush()
         try:
-            line = self._stream.readline()
+            with raising_interrupts():
+                line = self._stream.readline()
         except KeyboardInterrupt:
             sys.stderr.write("\n")  # the terminal has echoed `^C` behind the prompt
             raise
@@ -94,7 +96,8 @@ def _edited(editor: str, text: str, whole: bool) -> str:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as stream:
             stream.write(text + "\n")
         # The screen is stderr: stdout may be a file.
-        done = subprocess.run([*shlex.split(editor), name], check=False, stdout=sys.stderr.fileno())
+        with raising_interrupts():
+            done = subprocess.run([*shlex.split(editor), name], check=False, stdout=sys.stderr.fileno())
         if done.returncode != 0:
             raise EditProblem(f"`{editor}` ended with {done.returncode}; nothing was changed")
         return file.read_text(encoding="utf-8", errors="surrogatepass").removesuffix("\n")
