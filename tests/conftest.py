@@ -1,12 +1,15 @@
 """How hypothesis runs here: no deadline for one example, since a busy machine is no bug; in CI always the same ones.
 
-And no test leaves a variable behind: `[env]` of a file that is checked in this process sets some. What only some
-folders share is imported from the `conftest.py` that has it, as `tests.serve.conftest`.
+And no test leaves a variable behind: `[env]` of a file that is checked in this process sets some. Who is started in the
+background (`make test &`) is deaf to Ctrl-C, and so would be the commands that are started here: they hear it.
+
+What only some folders share is imported from the `conftest.py` that has it, as `tests.serve.conftest`.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -17,6 +20,9 @@ settings.register_profile(
     "suite", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
