@@ -22,7 +22,8 @@ class Ways:
     requests one may carry; `longest` how many bytes a head may have.
 
     `streams` makes what takes a connection over, told how many more requests it may carry. `changed` is called when one
-    has ended; `open` holds those that have not. `ending` closes them as they are answered.
+    has ended; `open` holds those that have not, `outgoing` what they have to write in this turn of the loop. `ending`
+    closes them as they are answered.
     """
 
     app: App
