@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from runner.cli.main import COMMANDS
+from runner.cli.table import COMMANDS
 from runner.diag.codes import CODES
 
 ROOT = Path(__file__).parents[2]
