@@ -19,7 +19,7 @@ from runner.models.double_http import Connection, Request, response
 from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries, Posted
 from runner.store.outbox import Accepted, Delivery, Outbox, Owed, Verdict
 
-QUICK = CallbackPolicy(timeout=0.3, base_wait=0.01, max_wait=0.05, absence=0.3, ack_wait=0.1)
+QUICK = CallbackPolicy(timeout=3.0, base_wait=0.01, max_wait=0.05, absence=0.3, ack_wait=0.1)
 
 
 @dataclass

@@ -102,7 +102,7 @@ def test_trap_7_a_trajectory_report_is_handed_on(desk: Any) -> None:
 def test_traps_1_2_4_and_5_what_passes_is_retried_with_the_same_payload(desk: Any, trouble: Any) -> None:
     async def test() -> None:
         controller = await desk.controller(lambda seen: trouble if seen.number < 3 else 200)
-        async with desk.side() as side:
+        async with desk.side(replace(desk.quick, timeout=0.5) if trouble == "hang" else desk.quick) as side:
             await side.finish("a", controller.url)
             await side.done()
             assert controller.paths == ["/a/completion"] * 3 + ["/a/grader"] * 3

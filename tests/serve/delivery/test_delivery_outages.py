@@ -67,7 +67,7 @@ def test_a_controller_that_hangs_or_refuses_all_for_a_while_is_only_probed(desk:
             return "hang" if seen.path < "/a2" else (503, (("retry-after", "1"),), b"")
 
         controller = await desk.controller(script)
-        async with desk.side(replace(desk.quick, concurrency=8, max_wait=0.2)) as side:
+        async with desk.side(replace(desk.quick, timeout=0.3, concurrency=8, max_wait=0.2)) as side:
             for number in range(100):
                 await side.finish(f"a{number}", controller.url)
             await side.done()
