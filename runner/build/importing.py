@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -134,9 +135,11 @@ def _load_file(text: str, folder: Path) -> ModuleType:
     name = f"_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path, loader=AsItStands(name, str(path)))
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ReferenceProblem("import-failed", f"`{text}` is no Python file", start=0, length=len(text))
+    if isinstance(spec.loader, SourceFileLoader):  # not an extension module
+        spec.loader = AsItStands(name, str(path))
     reach(path.parent)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

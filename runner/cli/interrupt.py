@@ -145,9 +145,10 @@ def _never_forgotten(unraisable: sys.UnraisableHookArgs) -> None:
 
 def end_interrupted() -> NoReturn:
     """End the process with 130 and one word, whatever still runs in it."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.__stdout__, sys.stdout, sys.stderr):
         with suppress(OSError, RuntimeError):  # the signal may have come in the middle of a write
-            stream.flush()
+            if stream is not None:
+                stream.flush()
     with suppress(OSError):
         os.write(2, b"interrupted\n")
     os._exit(int(Exit.INTERRUPTED))
