@@ -188,9 +188,6 @@ def test_a_drain_lets_what_plays_end_and_says_what_did_not(crowd: Any) -> None:
             await crowd.until(lambda: len(controller.playing) == 4)
             held = await server.client()
             assert (await held.ask("GET", "/health"))[0] == 200
-            server.process.send_signal(signal.SIGINT)
-            await asyncio.sleep(0.2)
-            assert (await held.ask("POST", "/rollout", controller.body("late")))[0] == 503
             # One state file, one server.
             done = await asyncio.to_thread(
                 subprocess.run,
@@ -201,6 +198,9 @@ def test_a_drain_lets_what_plays_end_and_says_what_did_not(crowd: Any) -> None:
                 done.returncode == 1
                 and f"another osmosis-run is serving with this file (pid {server.pid}" in done.stderr
             )
+            server.process.send_signal(signal.SIGINT)
+            await asyncio.sleep(0.2)
+            assert (await held.ask("POST", "/rollout", controller.body("late")))[0] == 503
             assert await server.process.wait() == 3
         assert {tuple(each) for each in controller.verdicts.values()} <= {(None,)}
 
