@@ -29,6 +29,8 @@ class Judge:
         if meaning == "acknowledged":
             origin.answered(now, acknowledged=True)
             return describe(origin.name, lane, "acknowledged", "", tried, now - started)
+        if meaning == "again":
+            owing.absent = None
         problem = tried.reading.problem
         if meaning == "refused" or (meaning == "absent" and self._is_there(origin, owing, now)):
             if tried.blame:
@@ -46,7 +48,7 @@ class Judge:
         return describe(origin.name, lane, "retry", problem, tried, now - started, wait)
 
     def _is_there(self, origin: Origin, owing: Owing, now: float) -> bool:
-        """Whether a 404 is the controller's own: it took another callback since it first gave this one a 404."""
+        """Whether a 404 is the controller's own: it took another callback since this one met nothing but 404s."""
         if owing.absent is None:
             owing.absent = (origin.acknowledged, now)
         return origin.acknowledged > owing.absent[0]

@@ -34,7 +34,7 @@ class Owing:
     gives_up_at: float
     failures: int = 0
     absent: tuple[int, float] | None = None
-    """What the origin had acknowledged, and the time, when this callback first met a 404 that may be a proxy's."""
+    """What the origin had acknowledged, and the time, at the first of the last posts that all met a proxy's 404."""
 
 
 @dataclass(slots=True, eq=False)

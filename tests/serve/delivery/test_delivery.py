@@ -209,6 +209,30 @@ def test_a_404_that_stays_is_final_once_others_are_acknowledged_or_it_took_too_l
     desk.run(test)
 
 
+def test_a_404_now_and_then_is_not_one_that_stays(desk: Any) -> None:
+    """Behind a proxy whose backends restart in turn, others are acknowledged between two of them."""
+
+    async def test() -> None:
+        answers = iter([(404, (), b""), 200])
+
+        def script(seen: Any) -> Any:
+            if seen.path != "/a/completion":
+                return 200
+            return (404, (), b"") if seen.number == 1 else next(answers) if "/b/grader" in controller.acked else 503
+
+        controller = await desk.controller(script)
+        async with desk.side() as side:
+            await side.finish("a", controller.url)
+            await desk.until(lambda: len(side.told("a", "completion")) > 1)
+            await side.finish("b", controller.url)
+            await side.done()
+            assert next(answers, None) is None, "the second 404 came after others were acknowledged"
+            told = side.told("a", "completion")
+            assert told == ["retry"] * (len(told) - 1) + ["acknowledged"]
+
+    desk.run(test)
+
+
 @pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
 def test_traps_5_and_67_retry_after_is_honoured(desk: Any, form: str) -> None:
     async def test() -> None:
