@@ -25,6 +25,7 @@ from pathlib import Path
 from sysconfig import get_paths
 from typing import Any
 
+_PYTHONS = tuple({get_paths()[name] for name in ("stdlib", "platstdlib")})
 _reached: set[Path] = set()
 
 
@@ -51,13 +52,13 @@ def reach(folder: Path) -> None:
 def is_users(file: Path) -> bool:
     """Whether a file, or a folder of modules, belongs to a user's project, not to a library or to Python."""
     return not any(part in ("site-packages", "dist-packages") for part in file.parts) and not any(
-        file.is_relative_to(folder) for folder in (get_paths()["stdlib"], get_paths()["platstdlib"])
+        file.is_relative_to(folder) for folder in _PYTHONS
     )
 
 
 def _finder(text: str) -> FileFinder:
     folder = Path(text)
-    if not is_users(folder) or _reached.isdisjoint((folder, *folder.parents)):
+    if _reached.isdisjoint((folder, *folder.parents)) or not is_users(folder):
         raise ImportError(f"{text} is somebody else's", path=text)
     return FileFinder(
         text,

@@ -166,20 +166,23 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except (KeyboardInterrupt, click.Abort):
-        console.err("interrupted")
-        return int(Exit.INTERRUPTED)
+        return _interrupted(console)
     except BrokenPipeError:
         _forget_stdout()
         return int(Exit.OK)
     except Exception as error:
         if pressed.once:
-            console.err("interrupted")
-            return int(Exit.INTERRUPTED)
+            return _interrupted(console)
         from runner.cli.failures import tell
 
         if flushed():
             return int(Exit.INCOMPLETE)
         return int(tell(error, console))
+
+
+def _interrupted(console: Console) -> int:
+    console.err("interrupted")
+    return int(Exit.INTERRUPTED)
 
 
 def flushed() -> int:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from runner.models.retry import Retries
 from runner.models.transport import TransportError
 from runner.records.completion import Caller, Sampling
 from runner.serve.start import Chat
+from tests.waiting import until
 
 USER = [{"role": "user", "content": "hi"}]
 BODY = b'{"messages": []}'
@@ -130,12 +130,6 @@ def test_whoever_waits_for_a_connection_waits_within_its_deadline() -> None:
             await connections.aclose()
 
     asyncio.run(run())
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 (what is waited for has no event)
-            await asyncio.sleep(0.01)
 
 
 def test_idle_origins_are_forgotten_and_those_in_use_are_not() -> None:

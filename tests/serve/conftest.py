@@ -23,6 +23,7 @@ from runner.config.load import load
 from runner.models.double_http import Connection, Request, response
 from runner.serve.house import House, Opening, open_house
 from runner.serve.http.server import hypercorn_config, listen
+from tests.waiting import until
 
 HEAD = """
 [workflow]
@@ -166,12 +167,6 @@ def calls(*names: str) -> dict[str, Any]:
 def tool_first(name: str) -> Script:
     """A chat that calls a tool, and then answers."""
     return lambda seen: "4" if seen.body["messages"][-1]["role"] == "tool" else calls(name)
-
-
-async def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110 (what is waited for is in another's hands)
-            await asyncio.sleep(0.002)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from runner.records.completion import Caller, ToolSpec
 from runner.serve.http.loop import loop_factory
 from runner.tools.callable import CallableTool
 from runner.tools.tool import ToolScope
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(
     not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="the system does not tell a thread's children"
@@ -32,12 +33,6 @@ def lives(pid: int) -> bool:
 
 def pids(path: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not true():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def made(path: Path) -> dict[str, Callable[[], Any]]:

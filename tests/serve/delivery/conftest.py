@@ -18,6 +18,7 @@ from runner.models.connections import Connections
 from runner.models.double_http import Connection, Request, response
 from runner.serve.delivery.deliveries import CallbackPolicy, Deliveries, Posted
 from runner.store.outbox import Accepted, Delivery, Outbox, Owed, Verdict
+from tests.waiting import until
 
 QUICK = CallbackPolicy(timeout=3.0, base_wait=0.01, max_wait=0.05, absence=0.3, ack_wait=0.1)
 
@@ -117,13 +118,6 @@ class Controller:
             if 200 <= status < 300:
                 self.acked.setdefault(seen.path, []).append(seen.body)
             connection.finish(response(status, body, headers=tuple(headers)))
-
-
-async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait until something is true."""
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110  what is waited for tells nobody
-            await asyncio.sleep(0.002)
 
 
 @dataclass

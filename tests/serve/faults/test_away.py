@@ -29,7 +29,7 @@ def gone(simulate: Any, seconds: float, rate: float, scale: float) -> None:
     # It was waited for, and asked again soon after it was back.
     longest = facts["latency"]["verdict"]["max"]
     assert longest >= 0.5 * seconds
-    assert longest <= seconds + scale * (WAITS["callbacks__max_wait"] + 10) + 4
+    assert longest <= seconds + scale * (WAITS["callbacks__max_wait"] + 10) + 3
 
 
 def test_away_for_a_minute_on_a_clock_twenty_times_as_fast(simulate: Any) -> None:
