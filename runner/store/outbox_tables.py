@@ -205,8 +205,7 @@ def _open(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    _refuse_strangers(connection, path)
-    outdated = _version(connection) < len(MIGRATIONS)  # if it is not, nothing is written: a full disk still opens
+    outdated = _outdated(connection, path)  # if it is not, nothing is written: a full disk still opens
     if outdated:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -219,6 +218,16 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     if outdated:
         _migrate(connection, path)
+
+
+def _outdated(connection: sqlite3.Connection, path: Path) -> bool:
+    connection.execute("BEGIN")  # all is read of one moment: another process may be making the file just now
+    try:
+        _refuse_strangers(connection, path)
+        return _version(connection) < len(MIGRATIONS)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -151,6 +151,24 @@ def test_processes_that_race_for_a_key_agree_who_has_it(tmp_path: Path) -> None:
     assert {answers[0][key] is None for key in answers[0]} == {True, False}, "they did not race"
 
 
+MAKING = """
+import sys, time
+from pathlib import Path
+from runner.store.outbox_tables import connect
+
+for number in range(60):
+    while time.time() < float(sys.argv[2]) + number * 0.03:
+        pass
+    connect(Path(sys.argv[1]) / f"{number}.db").close()
+"""
+
+
+def test_processes_that_make_one_file_at_once_take_none_for_a_strangers(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MAKING, str(tmp_path), str(time.time() + 1.5)]
+    makers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
+    assert [maker.communicate(timeout=60)[1] for maker in makers] == [b""] * 3
+
+
 FULL = """
 import asyncio, resource, sys
 from pathlib import Path
